@@ -70,8 +70,8 @@ const nonsense: readonly unknown[] = [
 type Call = (...args: never[]) => unknown
 
 /**
- * Calls a method with every nonsense value as its first, second and third argument, after valid ones, and as both of
- * two arguments. Returns the calls that threw something other than a readable Belfry error.
+ * Calls a method with every nonsense value: alone, after one and after two valid arguments, and twice. Returns the
+ * calls that threw something other than a readable Belfry error.
  */
 async function rawErrors(call: Call, good: readonly unknown[]): Promise<string[]> {
   const raw: string[] = []

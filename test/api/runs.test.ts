@@ -31,7 +31,7 @@ describe('runs.wait', () => {
       { id: good.run, state: 'succeeded', result: 'good' },
       { id: bad.run, state: 'failed', error: { message: 'no' } },
     ])
-    // An ended run resolves at once.
+    // For a run that has ended, wait() resolves at once, even with a timeout of 0.
     expect(await belfry.runs.wait(good.run, { timeout: 0 })).toMatchObject({ state: 'succeeded' })
   })
 

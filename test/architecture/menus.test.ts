@@ -1,4 +1,7 @@
-/** Each menu of words is written once in TypeScript, and the documentation names all of its words. */
+/**
+ * Each list of permitted words (roles, policies, states) is written once in TypeScript, and the docs name all its
+ * words.
+ */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'

@@ -1,7 +1,7 @@
 /**
- * The rooms of the stores. An idea that several stores share has the same file name in each of them, so that a reader who
- * knows one store finds everything in the others. Every module of a store is in one of the lists below, so a new file fails
- * this test until it is listed.
+ * The folders of the stores ("rooms"). An idea that several stores share has the same file name in each of them, so
+ * that a reader of one store finds everything in the others. The lists below name every module of a store, so a new
+ * file fails this test until it is listed.
  */
 import { readdirSync } from 'node:fs'
 import { dirname } from 'node:path'
@@ -125,7 +125,7 @@ const IN_ONE: Readonly<Record<Kind, Readonly<Record<string, string>>>> = {
 }
 
 const MOST_MODULES = 18
-/** Folders that may hold more modules, and why. */
+/** Folders that may exceed this limit, each with its reason. */
 const CROWDED: Readonly<Record<string, string>> = {}
 
 function inRoom(room: string, ...names: readonly string[]): string[] {

@@ -415,7 +415,7 @@ behaviours('Exclusive jobs on lock rows', (behaviour) => {
         const { token } = leaseOf(await acquire(via(round), 'report', holder, 1_000))
         expect(token).toBeGreaterThan(last)
         last = token
-        // Rivals that try in between, over any connection, find the lock held.
+        // While an operation is in flight, rivals on every connection find the lock held.
         const step = async <Result>(work: Promise<Result>, rivals: number): Promise<Result> => {
           const asked = handles.map((handle, number) => acquire(handle, 'report', `rival ${rivals} ${number}`))
           const [result, ...lost] = await Promise.all([work, ...asked])
@@ -815,7 +815,7 @@ interface WorkerOptions extends InstanceOptions {
   readonly starts?: Start[]
 }
 
-/** An instance with the exclusive job `work`; records every start, and the most that ran here at once. */
+/** An instance with the exclusive job `work`. Records every start, and the highest number of its runs at one time. */
 async function startWorker(
   bed: TestBed,
   { exclusive, takesMs = 0, hangs = () => false, deaf = false, starts = [], ...options }: WorkerOptions = {},
@@ -908,7 +908,7 @@ function complaints(bed: TestBed, belfry: Belfry) {
   return bed.logs(belfry).filter(({ level }) => level === 'warn' || level === 'error')
 }
 
-/** Narrows a value that the test has checked. */
+/** Returns a value that must be defined, without `undefined` in its type. */
 function some<Value>(value: Value | undefined): Value {
   if (value === undefined) throw new Error('expected something')
   return value

@@ -90,7 +90,8 @@ behaviours("GoodJob's cron", (behaviour) => {
       const recorders = await openHandles(bed, 5)
       const { anchor } = await putByHand(bed, 'bell', { every: '1h' })
       for (let number = 1; number <= 3; number += 1) {
-        // All recorders plan the same next tick at once; a recorder that lost writes the same plan again.
+        // All recorders plan the same tick. The look-ahead keeps the schedule due, so they plan that tick again once it
+        // is recorded.
         const planner = replayingPlanner((number + 0.5) * HOUR_MS)
         await advanceAll(recorders, { lookaheadMs: (number + 1.5) * HOUR_MS, planner })
         expect(await recordedTicks(bed, 'bell')).toEqual(ticksAfter(anchor, HOUR_MS, number))

@@ -1,6 +1,6 @@
 /**
  * Virtual time on a real server. There are two clocks: the instances' clock, which the test advances, and the
- * database's, which is a function of the schema. They never differ for an observer:
+ * database's, which is a function of the schema. Instances and database always see the same time:
  *
  * - Virtual time stands still while anything is in flight to the server: a store call with all its retries, a
  *   statement, a hint. So every call is executed and answered at the instant at which it was made.

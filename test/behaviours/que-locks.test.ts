@@ -1,4 +1,4 @@
-/** Behaviours of que-locks: exclusive jobs, and the fixes of its documented limits. */
+/** Behaviours of que-locks, which makes jobs exclusive. "(fix)" marks what que-locks documents as its limits. */
 import { expect } from 'vitest'
 import type { BelfryOptions, Job, JobOptions, Json, Store } from '../../src/index.js'
 import { behaviours, type TestBed } from './test-bed.js'

@@ -1,4 +1,6 @@
-/** Behaviours of a Redis lock with heartbeat, and the fixes of its documented limits. */
+/**
+ * Behaviours of a Redis lock with a heartbeat. "(fix)" marks what the documentation of such a lock calls its limits.
+ */
 import { expect } from 'vitest'
 import { type Belfry, createBelfry, type JobOptions, type Json, type Store } from '../../src/index.js'
 import { behaviours, type TestBed } from './test-bed.js'
@@ -149,7 +151,7 @@ behaviours('Redis lock with heartbeat', (behaviour) => {
         const [one, other] = await Promise.all(round % 2 === 0 ? [extend(), take()] : [take(), extend()])
         expect([one, other].filter((won) => won)).toHaveLength(1)
         const taken = round % 2 === 0 ? other : one
-        // The old holder's release, late or in time, never affects another holder.
+        // The first holder's release frees the lock only if its extension has won. It never affects the other holder.
         expect(await leases.release({ name, holder: 'a' })).toBe(!taken)
         expect((await leases.inspect(name)).map(({ holder }) => holder)).toEqual(taken ? ['b'] : [])
       }

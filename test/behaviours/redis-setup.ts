@@ -25,7 +25,7 @@ export async function redisSetup(shards = 1): Promise<StoreSetup> {
       const client = virtualTimeClient(await redis.client(), syncClock, traffic)
       const store = redisStore({ client, prefix: redis.prefix, shards }, { handTurned: true })
       handles.push(store)
-      // The test bed reads the store directly; an instance opens it again.
+      // Opened here, because the test bed reads the store without an instance.
       await store.open()
       return countInFlight(store, traffic)
     },

@@ -15,10 +15,10 @@ export interface StoreSetup {
   /** A new handle on the same data, as another process would open it. */
   handle(): Promise<Store> | Store
   readonly clock: Clock
-  /** The clock of one more process, when processes' clocks differ. */
+  /** A clock for one more process. Its timers fire a little later than those of the others. */
   processClock?(): Clock
   elapse(ms: number): Promise<void>
-  /** The poll interval of instances, where a poll takes real time. */
+  /** A longer poll interval for instances, on stores where each poll takes real time. */
   readonly poll?: string
   close(): Promise<void>
 }

@@ -124,7 +124,7 @@ export class Load {
     await gone
   }
 
-  /** Resolves once the first events were delivered. */
+  /** Waits until two seconds after the first tick, when the first events should have been delivered. */
   async underWay() {
     await sleep(Math.max(this.#firstTick + 2_000 - Date.now(), 0))
   }

@@ -1,5 +1,5 @@
 // @ts-check
-/** The servers of a cluster on this machine: shared by all kinds of brokers. */
+/** The server processes of a cluster on this machine. All kinds of brokers use it. */
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -66,7 +66,7 @@ export class ServerProcess {
     this.#running = undefined
   }
 
-  /** The last lines of its output, for the message of a failing test. */
+  /** The last lines of the server's output, for the message of a failing test. */
   get said() {
     try {
       return readFileSync(this.#log, 'utf8').slice(-LOG_BYTES)

@@ -1,9 +1,8 @@
 // @ts-check
 /**
- * Chaos test on real processes: several instances share a store and many schedules that tick every second, while
- * processes are killed, stopped past their lease and restarted, connections break and the store itself crashes,
- * following a plan that a seed reproduces. Afterwards all runs are allowed to finish, and the handlers' log is compared
- * with the store's contents.
+ * Chaos test on real processes. Several instances share a store and many schedules that tick every second. Meanwhile
+ * the test kills, stops and restarts processes, breaks connections and crashes the store, by a plan that a seed
+ * reproduces. Afterwards it lets all runs finish, and compares the handlers' log with the store's contents.
  */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -23,7 +23,7 @@ import { randomFrom } from './random.js'
 
 /** Faults of processes, with any store. */
 export const PROCESS_FAULTS = /** @type {const} */ (['kill', 'stop', 'term', 'block'])
-/** Faults of connections, where there is a proxy. */
+/** Faults of connections, for stores that the processes reach through a proxy. */
 export const CONNECTION_FAULTS = /** @type {const} */ (['cut', 'lose', 'sever', 'delay', 'mute', 'deaf'])
 
 /** The relative frequency of each fault. */

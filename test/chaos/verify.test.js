@@ -1,5 +1,7 @@
 // @ts-check
-/** Checks that the chaos test would detect each fault: evidence with one fault, and the expected message. */
+/**
+ * Checks that the chaos test detects each kind of violation: evidence with one violation leads to the expected message.
+ */
 import { describe, expect, it } from 'vitest'
 import { monotonicMs } from './monotonic.js'
 import { checkBusy } from './run-order.js'
@@ -227,7 +229,7 @@ describe('the chaos test', () => {
     const spoiled = await found(({ lines }) => {
       const lock = { kind: 'lock', key: 'l', pid: 10 }
       lines.push({ ...lock, sentAt: BEGAN, t: BEGAN + 5, token: 8 })
-      // Requested at the same time: either may have been first.
+      // The two locks were requested at the same time, so either may have been granted first.
       lines.push({ ...lock, sentAt: BEGAN + 1, t: BEGAN + 4, token: 7 })
       lines.push({ ...lock, sentAt: BEGAN + 6, t: BEGAN + 7, token: 8 })
       Object.assign(lines[0], { key: 'k' })

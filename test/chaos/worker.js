@@ -14,7 +14,7 @@ import { openStore, writeEffect } from './stores.js'
 /** @type {import('./chaos.js').WorkerSettings} */
 const { store: kind, log, lease, slot } = JSON.parse(process.argv[2] ?? '{}')
 
-/** One write per line: the kernel keeps appends of several processes apart. */
+/** Writes each line by one append, because the kernel never mixes the appends of several processes. */
 function note(/** @type {object} */ line) {
   appendFileSync(log, `${JSON.stringify({ t: monotonicMs(), pid: process.pid, ...line })}\n`)
 }
@@ -102,7 +102,9 @@ process.on('SIGTERM', async () => {
   process.exit(0)
 })
 
-/** Repeatedly takes a lock that all processes contend for: its tokens show the store's progress. */
+/**
+ * Repeatedly takes a lock that all processes contend for, and logs its token, so that the tokens' order can be checked.
+ */
 async function takeLocks() {
   for (let count = 0; ; count += 1) {
     const [key, sentAt] = [`lock/${count % 3}`, monotonicMs()]

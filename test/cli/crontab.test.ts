@@ -125,7 +125,7 @@ describe('belfry crontab', () => {
   })
 
   it('never executes a command from the store', { timeout: 180_000 }, async () => {
-    // Bash must not source this file either, as it does when it takes itself for a remote shell with a socket as stdin.
+    // Bash must not source this file. It would if it took its stdin, which is a socket, for a remote login.
     writeFileSync(path('.bashrc'), `touch ${path('evil')}\n`)
     const bash = `SHELL=/bin/bash\nHOME=${setup.folder}\n`
     writeFileSync(path('safe.cron'), `${bash}@every 1h cat >> ${path('mine')}%mine\n`)

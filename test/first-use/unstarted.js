@@ -1,5 +1,5 @@
 // @ts-check
-/** A process that never starts an instance and never stops it: it enqueues one run (`enqueue`), or holds a lock (`hold`). */
+/** A process that neither starts nor stops its instance. It enqueues one run (`enqueue`), or holds a lock (`hold`). */
 import { createBelfry } from '../../dist/index.js'
 import { memory } from '../../dist/stores/memory/index.js'
 import { postgres } from '../../dist/stores/postgres/index.js'

@@ -34,9 +34,8 @@ export interface StoryOptions {
 
 export const UNSHARDED: StoryOptions = { limits: [1, 2, 10], stamp: { name: KEY, limit: 1, whenBusy: 'wait' } }
 /**
- * A sharded store may claim fewer runs than the limit although more are due, because the first candidates of a shard
- * may turn out not to be startable: the limit is high. A run without a stamp may be in any shard, not in that of the
- * key that it would get: nothing is stamped.
+ * Limits: with a low limit, a sharded store may claim fewer runs than are due, because the first candidates of a shard
+ * may turn out not to be startable. Stamps: a run that waits for its key may be in another shard than that key.
  */
 export const SHARDED: StoryOptions = { limits: [100], stamp: undefined }
 const LEASE_MS = 10_000
@@ -139,7 +138,9 @@ function join(id: string): Command {
   })
 }
 
-/** The heartbeat lists all runs claimed by the instance, or none: then the store makes them ready again. */
+/**
+ * A heartbeat that lists all runs claimed by the instance, or none. If it lists none, the store makes them ready again.
+ */
 function beat(instance: string, listsAll: boolean): Command {
   return command(`beat ${instance} ${listsAll ? 'with all' : 'with nothing'}`, async (of, { claimed, claims }) => {
     const own = listsAll ? claimed.filter((attempt) => attempt.instance === instance) : []

@@ -1,6 +1,6 @@
 /**
- * Random stories of one schedule that allows one run at a time: ticks, triggers, claims and settlements, several
- * concurrently, and between the read and the write of an `advance`. After each step the store must satisfy the policy.
+ * Random stories of one schedule that allows one run at a time. Ticks, triggers, claims and settlements happen
+ * concurrently, also between the read and the write of an `advance`. After each step the store must satisfy the policy.
  */
 import { expect } from 'vitest'
 import type { Overlap } from '../../src/core/policies.js'

@@ -21,7 +21,7 @@ const STORES: Readonly<Record<string, () => Promise<OpenedStore>>> = {
   'redis cluster': freshCluster,
 }
 
-/** `BELFRY_MODEL_SEED=7` runs other stories, `BELFRY_MODEL_RUNS=1000` more of them. */
+/** `BELFRY_MODEL_SEED=7` runs other stories, `BELFRY_MODEL_RUNS=1000` runs more of them. */
 const SEED = Number(process.env.BELFRY_MODEL_SEED ?? 1)
 const STORIES = Math.ceil(Number(process.env.BELFRY_MODEL_RUNS ?? 100) / 50)
 

@@ -90,7 +90,7 @@ function hours(random: Random, dialect: Dialect, { nearChange }: Shape): Values 
   if (random.chance(0.2)) return every(0, 23)
   if (!nearChange || random.chance(0.4)) return numbers(random, dialect, 0, 23)
   const early = numbers(random, dialect === 'belfry' ? 'croner' : dialect, 0, 4)
-  // In the real field, `*` matches 0–23 instead of 0–4.
+  // `early` was generated for the hours 0 to 4, but in an hour field `*` matches 0 to 23.
   return early.text.includes('*') ? numbers(random, dialect, 0, 23) : early
 }
 

@@ -8,7 +8,8 @@ export const LONG = ALL !== undefined
 export const TIMEOUT_MS = LONG ? 24 * 3_600_000 : 300_000
 
 /**
- * `cases` counts ticks, ten per expression; the long mode divides its number between the libraries in the same ratio.
+ * `cases` is a number of ticks, of which each expression has ten. The long mode shares its own number out between the
+ * libraries in the ratio of their `cases`.
  */
 export function plan(cases: number, seed: number): Plan {
   const ticks = ALL === undefined ? cases : (Number(ALL) * cases) / 250_000

@@ -50,7 +50,7 @@ export async function startOwnNats({ jetstream = true, maxPayload = 1_048_576, p
 }
 
 /**
- * A NATS server sends the first message.
+ * Waits for the greeting, because a NATS server sends the first message.
  * @param {string} url
  */
 async function natsAnswers(url) {

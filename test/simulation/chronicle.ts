@@ -17,7 +17,7 @@ export type Fact =
   | EmittedFact
   | NoteFact
 
-/** Distributes a body over several kinds, as one union member each. */
+/** A union with one member for each kind, all with the same body. */
 type Of<Kind extends string, Body> = Kind extends string ? Body & { readonly kind: Kind } : never
 
 interface PutFact {

@@ -1,6 +1,6 @@
 /**
- * One seed from start to end: faults, then calm, then the drain, the checks and the stop. All randomness comes from the
- * seed, so a seed is reproducible.
+ * Simulates one seed: a time with faults, a calm time, then the drain, the checks and the stop. All randomness comes
+ * from the seed, so a seed is reproducible.
  */
 import crypto from 'node:crypto'
 import { syncBuiltinESMExports } from 'node:module'

@@ -1,7 +1,7 @@
 /**
- * `DatabaseSync` of `node:sqlite`. A runtime without it gets a substitute over libsql that is as strict as the one of
- * Node 22.5, the oldest: rows are objects, it does not report whether a transaction is open, and a numbered parameter
- * is a named one, which is not bound by position.
+ * `DatabaseSync` of `node:sqlite`. A runtime without it gets a substitute over libsql with the limits of the oldest
+ * version, in Node 22.5: rows are objects, the handle does not report whether a transaction is open, and a numbered
+ * parameter (`?1`) must be bound by name.
  */
 import { createRequire } from 'node:module'
 import type { BetterSqliteHandle, NodeSqliteHandle } from '../../src/stores/sqlite/index.js'

@@ -19,7 +19,7 @@ import { gate, type Tx, transactOn } from './transaction-scene.js'
 const SCHEMA = `half_open_${process.pid}`
 const LEASE_MS = 3_000
 /**
- * Half of the limit that applies without a lease, 30 s. With the limit that follows from the lease, calls end sooner.
+ * Half of the longest limit, 30 s. With the shorter limit that follows from the lease, even a slow machine needs less.
  */
 const SOON_MS = 15_000
 const SLOW = { timeout: 60_000 }

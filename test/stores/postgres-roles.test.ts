@@ -1,4 +1,4 @@
-/** Roles with few rights, and schemas that belong to others. */
+/** Database roles with few rights, and schemas that belong to another role. */
 import pg from 'pg'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { createBelfry } from '../../src/belfry.js'

@@ -20,7 +20,7 @@ async function claimed() {
   return at.scene.claimOne()
 }
 
-/** Opens the store on a separate pool, so that a test can check what becomes of its clients. */
+/** Opens the store on a separate pool, so that a test can check whether the pool gets its clients back. */
 async function withPool<Result>(
   options: pg.PoolConfig,
   work: (

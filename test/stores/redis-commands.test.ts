@@ -1,7 +1,7 @@
 /**
- * Checks that only commands of Redis 6.2 are used, because no server that old is available here. Every command that a
- * script or the connection sends is found in the source, and must be listed with the version that introduced it, as
- * must options that are newer than their command.
+ * Checks that the store sends only commands of Redis 6.2, because the tests have no server that old. The test finds in
+ * the source every command that a script or the connection sends. The list below has the version of each command, and
+ * the newer options that must not be used.
  */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'

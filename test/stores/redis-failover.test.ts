@@ -1,6 +1,6 @@
 /**
- * A replica is promoted whose clock is five seconds behind, and that lacks the last writes of its primary. The servers
- * are real, and so is the time.
+ * Failover to a replica whose clock is five seconds behind, and which lacks the last writes of its primary. The servers
+ * and the time are real.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, it, vi } from 'vitest'

@@ -81,7 +81,7 @@ describe('locks on Redis', () => {
     const expired = Array.from({ length: 3_000 }, (_, at) => ['0', `name ${at}`]).flat()
     await client.sendCommand(['ZADD', index, ...expired])
     const prune = () => store.runs.prune({ maxAgeMs: 1e9, maxRuns: 1e6, leaseAgeMs: 1e9, limit: 1_000 })
-    // A step that prunes as many as its limit allows makes the pruner begin the next one at once.
+    // A step that reaches its limit makes the pruner begin the next step at once.
     for (let step = 0; step < 3; step += 1) expect(await prune()).toBe(1_000)
     expect(await prune()).toBe(0)
     expect(await client.sendCommand(['ZRANGE', index, '0', '-1'])).toEqual(['name 1500 is held'])

@@ -1,4 +1,4 @@
-/** Concurrent puts share scripts and are independent of each other. */
+/** Concurrent puts share Lua scripts, but each has its own outcome. */
 import { expect, it } from 'vitest'
 import { parseSchedule } from '../../src/api/schedules/schedule-input.js'
 import type { Store } from '../../src/core/store.js'

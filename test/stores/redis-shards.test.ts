@@ -481,7 +481,7 @@ describe('a key that was claimed for a run in another shard', () => {
 })
 
 describe('keys of other shards that are checked when a run is enqueued', () => {
-  /** A key. The tests trigger schedules that are all in other shards than this key. */
+  /** All schedules in `elsewhere` are in other shards than this key. */
   const KEY = exclusive('a')
   const elsewhere = Array.from({ length: 200 }, (_, at) => `schedule ${at}`).filter(
     (id) => shardOf(id, SHARDS) !== shardOf(KEY.name, SHARDS),

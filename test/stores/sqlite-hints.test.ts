@@ -45,7 +45,7 @@ class OtherProcess {
     await once(this.#lines, 'line')
   }
 
-  /** Executes a command, and returns when it was done, by the clock that both processes share. */
+  /** Executes a command, and returns the instant at which it was done, on the clock that both processes share. */
   async does(act: string): Promise<number> {
     this.#child.stdin?.write(`${act}\n`)
     const [at] = await once(this.#lines, 'line')

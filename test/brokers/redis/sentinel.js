@@ -31,7 +31,8 @@ export async function openSentinelCluster() {
   for (const name of SENTINELS) sentinels.set(name, await freePort())
   const first = ports.get('redis-1')
   for (const [name, port] of ports) {
-    // A file, because Sentinel makes a server persist its master: after a restart it must not be a second master.
+    // The settings are in a file, because Sentinel has a server write its new master there. Without the file, a
+    // restarted server would be a second master.
     const file = join(cluster.folder(name), 'redis.conf')
     const pairs = ['--port', String(port), '--dir', cluster.folder(name), ...SETTINGS]
     const lines = pairs.flatMap((word, at) => (at % 2 === 0 ? [`${word.slice(2)} ${pairs[at + 1] || '""'}`] : []))
@@ -62,7 +63,10 @@ class SentinelCluster {
   #ports
   #sentinels
 
-  /** @param {LocalCluster} cluster @param {ReadonlyMap<string, number>} ports @param {ReadonlyMap<string, number>} sentinels */
+  /**
+   * @param {LocalCluster} cluster
+   * @param {ReadonlyMap<string, number>} ports @param {ReadonlyMap<string, number>} sentinels
+   */
   constructor(cluster, ports, sentinels) {
     this.#cluster = cluster
     this.#ports = ports

@@ -1,5 +1,5 @@
 // @ts-check
-/** Shared by Redis Cluster and Sentinel: how a server is started, sent commands, and read. */
+/** Settings, commands and reading of a single Redis server, shared by Redis Cluster and Sentinel. */
 import { foundOrInstalled } from '../../servers/apt-install.js'
 import { findProgram } from '../../servers/find-program.js'
 import { tellRedis } from '../../servers/redis.js'

@@ -37,7 +37,7 @@ export function records(state: MemoryState): RunRecord[] {
   return [...state.runs.values()]
 }
 
-/** Runs an operation, then makes the runs that it started wait again. */
+/** Runs an operation, and then makes the waiting runs that became ready by it wait again. */
 export async function withoutHandOff<Result>(
   state: MemoryState,
   waitsFor: 'key' | 'overlap',

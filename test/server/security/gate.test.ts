@@ -105,7 +105,7 @@ async function askAs(host: string): Promise<Response> {
   const { ask } = service as SecuredService
   const names = URL.canParse(`http://${host}/`) && host.trim() !== '' && !/[@/,]/.test(host)
   if (!names) return ask('/v1/session', { headers: { host }, address: HERE })
-  // As a server builds the request: the same host in the URL and in the header.
+  // A server builds a request with the same host in the URL and in the header.
   return ask('/v1/session', { headers: { host }, address: HERE, host })
 }
 
@@ -172,7 +172,7 @@ describe('rate limits', () => {
     expect(guesses.filter((each) => each === '401 UNAUTHENTICATED')).toHaveLength(10)
     expect(guesses.filter((each) => each === '429 RATE_LIMITED')).toHaveLength(90)
     expect(await ask(good)).toBe('200')
-    // This holds after the cached token has expired, too. A revoked token counts as a failed login.
+    // The valid token is accepted after its cache entry has expired, too. Once revoked, it counts as a failed login.
     for (let at = 0; at < 3; at += 1) {
       await clock.advance(2_100)
       await Promise.all(Array.from({ length: 20 }, (_, each) => ask(forged(each))))

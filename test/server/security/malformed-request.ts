@@ -1,4 +1,4 @@
-/** Generates almost valid HTTP requests: none of them may change anything. */
+/** Generates almost valid HTTP requests, none of which may change anything. */
 import type { Random } from '../../../src/testing/index.js'
 
 const METHODS = [

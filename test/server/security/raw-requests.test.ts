@@ -191,7 +191,7 @@ describe('behind a proxy', () => {
     ['that is not configured, X-Forwarded-For is ignored', [], 200],
     ['that is configured, the address is the last one before it', ['127.0.0.1', '10.0.0.0/8'], 401],
   ])('%s', async (_, proxies, status) => {
-    // Open only to this machine: status 200 means that the client was taken for a local one.
+    // Without a token this service answers only local clients, so status 200 means that it took the client for local.
     service = await rawService({ open: true, proxies })
     expect(statusOf(await service.send(request('GET /v1/session', HOST, forwarded, LAST)))).toBe(status)
   })

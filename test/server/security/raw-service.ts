@@ -16,7 +16,7 @@ export interface RawService {
   readonly port: number
   /** A token with the role admin. */
   readonly token: string
-  /** Sends these bytes, and resolves with everything received until the server or the time ends it. */
+  /** Sends these bytes, and resolves with everything received until the connection closes or the time is over. */
   send(bytes: string | Buffer, options?: SendOptions): Promise<string>
   close(): Promise<void>
 }

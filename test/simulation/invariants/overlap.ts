@@ -27,7 +27,7 @@ export function checkOverlap(chronicle: Chronicle): void {
   }
 }
 
-/** From the first claim of each tick's run to its last accepted settlement. */
+/** The time of each tick's run, from its first claim to its last accepted settlement. */
 function spans(chronicle: Chronicle): Span[] {
   const found = new Map<string, Span>()
   for (const step of chronicle.of('claimed', 'settled')) {

@@ -1,4 +1,4 @@
-/** A run ends once: at most one of its attempts is accepted as a success, and no settlement is accepted after it. */
+/** A run succeeds at most once, and the store accepts no settlement of the run after its success. */
 import type { Chronicle, EntryOf } from '../chronicle.js'
 
 const ONCE = 'a run succeeds at most once'
