@@ -1,9 +1,9 @@
 /**
- * The planner: one pure function from a schedule and the time to the ticks to record. The ticker, preview, backfill and the
- * simulation's oracle all call it, so a preview shows what will fire.
+ * The planner: one pure function from a schedule and the time to the ticks to record. The ticker, preview, backfill and
+ * the simulation's oracle all call it, so a preview shows what will fire.
  *
- * It decides for every tick after the cursor whether it becomes a run or a skip with a reason. Ticks at or before the cursor
- * are accounted for already. Long stretches of missed ticks are counted, not enumerated.
+ * The planner decides for every tick after the cursor whether the tick becomes a run or a skip with a reason. Ticks at
+ * or before the cursor are accounted for already. Long stretches of missed ticks are counted, not enumerated.
  *
  *     cursor         now        horizon
  *     ──┬─────×────×──┼────×───────┼────×──→ ticks
@@ -11,7 +11,7 @@
  *       └ planDue     └ planAhead
  */
 import type { Timeline } from '../../time/timeline.js'
-import type { Missed, Overlap, SkipReason } from '../policies.js'
+import type { Missed, MissedPolicy, Overlap, SkipReason } from '../policies.js'
 import { jitterMs } from './jitter.js'
 import { scheduleTimeline, type TimelineFields } from './schedule-timeline.js'
 
@@ -42,7 +42,7 @@ export interface PlannedTick {
   readonly at: number
   /** The tick plus its jitter: when the run may start. */
   readonly readyAt: number
-  /** When it is too late to start. */
+  /** The last instant at which the run may start. */
   readonly startBy?: number
   /** Whether its run waits for an earlier run of the schedule. */
   readonly waits: boolean
@@ -91,7 +91,8 @@ export function plan(
   if (behind) return draft.finish(now)
   const blocked = planAhead(draft, schedule, line, horizon, limit)
   const nextAt = draft.nextAt()
-  // A tick that overlap keeps from being recorded ahead is planned at its instant, so `dueAt` lies beyond it by the look-ahead.
+  // The overlap policy may keep the next tick from being recorded ahead. `dueAt` then lies beyond that tick by the
+  // look-ahead, so that the schedule is planned again at the tick's instant.
   return draft.finish(nextAt === undefined ? undefined : blocked ? nextAt + horizon - now : nextAt)
 }
 
@@ -105,32 +106,47 @@ function planDue(draft: Draft, schedule: Plannable, line: Timeline, now: number,
   return ticks.length === limit && (line.next(draft.cursor) ?? Number.POSITIVE_INFINITY) <= now
 }
 
-/** The instant up to which the missed policy drops all ticks after an outage. */
-function lastMissed({ cursor, missed }: Plannable, line: Timeline, now: number): number {
-  const newest = line.previous(now + 1) ?? cursor
-  const oldestKept = missed.policy === 'skip' ? missed.graceMs : (missed.withinMs ?? Number.POSITIVE_INFINITY)
-  const tooOld = Math.max(cursor, now - oldestKept - 1)
-  if (newest <= tooOld) return now
-  switch (missed.policy) {
-    case 'skip':
-    case 'latest':
-      return Math.max(tooOld, newest - 1)
-    case 'all': {
-      if (line.count(tooOld, now) <= missed.max) return tooOld
-      let kept = newest
-      for (let count = 1; count < missed.max; count += 1) kept = line.previous(kept) ?? kept
-      return kept - 1
-    }
-  }
+/** How a missed policy treats the ticks of an outage. */
+interface CatchUpRule {
+  /** Older ticks are dropped. */
+  readonly maxAgeMs: (missed: Missed) => number
+  /** The most ticks that are kept, which are the newest. */
+  readonly limit: (missed: Missed) => number
+  /** Whether ticks that were recorded before the outage and never started are dropped too. */
+  readonly retracts: boolean
 }
 
-/** Records ticks up to the horizon. Returns whether the overlap policy forbids it. */
+const withinMs = (missed: Missed) => missed.withinMs ?? Number.POSITIVE_INFINITY
+
+const CATCH_UP: Readonly<Record<MissedPolicy, CatchUpRule>> = {
+  skip: { maxAgeMs: ({ graceMs }) => graceMs, limit: () => 1, retracts: false },
+  latest: { maxAgeMs: withinMs, limit: () => 1, retracts: true },
+  all: { maxAgeMs: withinMs, limit: ({ max }) => max, retracts: false },
+}
+
+/** After an outage: the instant up to which the missed policy drops all ticks. */
+function lastMissed({ cursor, missed }: Plannable, line: Timeline, now: number): number {
+  const rule = CATCH_UP[missed.policy]
+  const newest = line.previous(now + 1) ?? cursor
+  const tooOld = Math.max(cursor, now - rule.maxAgeMs(missed) - 1)
+  if (newest <= tooOld) return now
+  const limit = rule.limit(missed)
+  if (limit > 1 && line.count(tooOld, now) <= limit) return tooOld
+  let oldestKept = newest
+  for (let count = 1; count < limit; count += 1) oldestKept = line.previous(oldestKept) ?? oldestKept
+  return oldestKept - 1
+}
+
+/**
+ * Records ticks up to the horizon. Returns whether the overlap policy keeps further ticks from being recorded ahead.
+ */
 function planAhead(draft: Draft, schedule: Plannable, line: Timeline, horizon: number, limit: number): boolean {
   if (schedule.overlap === 'allow') {
     for (const tick of line.between(draft.cursor, horizon, limit)) if (!draft.decide(tick)) break
     return false
   }
-  // Overlap is decided at the tick's instant. Only when no run is unfinished can one tick be recorded ahead: it cannot overlap.
+  // Overlap is decided at the tick's instant. One tick can be recorded ahead only if no run is unfinished, because it
+  // cannot overlap.
   if (draft.isBusy()) return true
   const [tick] = line.between(draft.cursor, horizon, 1)
   if (tick === undefined) return false
@@ -183,10 +199,10 @@ class Draft {
     return true
   }
 
-  /** Skips what the missed policy drops; under `latest` also ticks that were recorded before the outage and never started. */
+  /** Skips the ticks that the missed policy drops. */
   catchUp(dropThrough: number): void {
     this.skipThrough(dropThrough, 'missed')
-    if (this.#schedule.missed.policy !== 'latest') return
+    if (!CATCH_UP[this.#schedule.missed.policy].retracts) return
     this.#retractThrough = dropThrough
     this.#unfinished = this.#unfinished.filter(
       ({ started, tick }) => started || tick === undefined || tick > dropThrough,
@@ -224,7 +240,7 @@ class Draft {
     else this.#skip(tick.at, tick.at, 1, 'overlap')
   }
 
-  /** Whether a run that has not started is queued before the next one. */
+  /** Whether a run of the schedule is queued that has not started. */
   #hasQueued(): boolean {
     return this.#ticks.length > 0 || this.#unfinished.some((run) => !run.started)
   }
@@ -266,6 +282,5 @@ export function skipRange(line: Timeline, after: number, through: number, reason
 
 /** How long after its ready instant a tick may still start. */
 function startWindowMs({ deadlineMs, missed }: Plannable): number {
-  const byPolicy = missed.policy === 'skip' ? missed.graceMs : (missed.withinMs ?? Number.POSITIVE_INFINITY)
-  return Math.min(deadlineMs ?? Number.POSITIVE_INFINITY, byPolicy)
+  return Math.min(deadlineMs ?? Number.POSITIVE_INFINITY, CATCH_UP[missed.policy].maxAgeMs(missed))
 }
