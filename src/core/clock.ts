@@ -5,15 +5,21 @@
 export interface Clock {
   /** Wall-clock time in epoch milliseconds. Instances' clocks may be wrong: decisions use the store's time instead. */
   now(): number
-  /** Milliseconds that never go back, for measuring. On the system clock all threads of a process have the same count. */
+  /**
+   * Milliseconds that never go back, for measuring durations. On the system clock all threads of a process share one
+   * count.
+   */
   monotonic(): number
-  /** Calls back after a delay; the returned function cancels. */
+  /** Calls back after a delay. The returned function cancels the timer. */
   after(delayMs: number, callback: () => void): () => void
-  /** As `after`, for a timer that keeps the process alive only part of the time. A clock whose timers never do can omit it. */
+  /**
+   * Like `after`, for a timer that keeps the process alive only until `unref`. A clock whose timers never keep the
+   * process alive can omit it.
+   */
   alarm?(delayMs: number, callback: () => void): Alarm
   /**
-   * Calls back in the next turn of the event loop. A manual clock has none: its time does not pass while code runs, so code
-   * cannot block its loop.
+   * Calls back in the next turn of the event loop. A manual clock omits it: its time does not pass while code runs, so
+   * code cannot block its loop.
    */
   nextTurn?(callback: () => void): void
 }
@@ -27,10 +33,10 @@ export interface Alarm {
 
 export const NO_ALARM: Alarm = { ref() {}, unref() {}, close() {} }
 
-/** Timers of the runtime overflow at 2^31 ms and would fire at once. */
+/** The runtime's timers overflow at 2^31 ms and would fire at once. */
 const MAX_DELAY_MS = 2 ** 31 - 1
 
-/** `performance.now()` starts at 0 in each thread. Adding this makes the count the same in all threads. */
+/** `performance.now()` starts at 0 in each thread. With this offset the count is the same in all threads. */
 const THREAD_OFFSET_MS = Number(process.hrtime.bigint()) / 1e6 - performance.now()
 
 export const systemClock: Clock = {

@@ -13,7 +13,7 @@ const DAY_MS = 24 * HOUR_MS
 
 const LEASE_MS = 15 * SECOND_MS
 
-/** What options are when they are left out. */
+/** The value of each option that is left out. */
 export const DEFAULTS = {
   /** `createBelfry` */
   instance: {
@@ -44,7 +44,7 @@ export const DEFAULTS = {
     exclusive: { limit: 1, whenBusy: 'skip' as WhenBusy },
     retry: { attempts: 3, maxDelayMs: DAY_MS },
   },
-  /** What `delivery` of a sink leaves out. */
+  /** The delivery options of a sink. */
   sink: {
     concurrency: 4,
     batch: 100,
@@ -78,9 +78,9 @@ export const LIMITS = {
   payloadBytes: 256 * 1_024,
   jsonDepth: 64,
   nameLength: 255,
-  /** Either side of 0. */
+  /** A priority lies between minus this and plus this. */
   priority: 1_000_000,
-  /** Of a lock, and of an exclusive key. */
+  /** Of a lock and of an exclusive key. */
   permits: 1_000_000,
   /** `missed.max` */
   missed: 10_000,

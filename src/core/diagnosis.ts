@@ -1,7 +1,7 @@
 /** One check of `belfry doctor`. */
 export interface Check {
   readonly name: string
-  /** What the check saw, in a few words, whether good or bad. */
+  /** The result in a few words, good or bad. */
   readonly about: string
   /** Empty when nothing is wrong. */
   readonly findings: readonly Finding[]

@@ -25,7 +25,7 @@ export type ErrorCode =
   /** One call would change more than the limit. */
   | 'BATCH_TOO_LARGE'
   | 'RUN_NOT_FOUND'
-  /** A run cannot go from its state to the one asked for. */
+  /** A run cannot go from its state to the requested one. */
   | 'TRANSITION_REFUSED'
   /** The attempt's token is no longer the newest: another instance has taken the run over. */
   | 'STALE'
@@ -43,7 +43,7 @@ export type ErrorCode =
   | 'HANDLER_INVALID'
   /** The thread of a handler has died: `process.exit()`, an uncaught error, or no memory left. */
   | 'THREAD_ENDED'
-  /** Too many instances in a row died while they ran it. */
+  /** The run was taken over too often: each time its instance died while running it. */
   | 'LOST'
   | 'WAIT_TIMEOUT'
   /** Belfry was stopped, or not started yet. */
@@ -70,8 +70,8 @@ export function failure(code: ErrorCode, message: string, options?: ErrorOptions
 }
 
 /**
- * `withLock` rejects with this when another holder may have had the lock before the callback was done. `value` is what the
- * callback returned: its work is done, but it may have overlapped the work of another holder.
+ * `withLock` rejects with this when another holder may have had the lock before the callback was done. `value` is the
+ * callback's result: its work is done, but may have overlapped the work of another holder.
  */
 export class LockLostError extends BelfryError<'LOCK_LOST'> {
   readonly value: unknown
@@ -82,7 +82,7 @@ export class LockLostError extends BelfryError<'LOCK_LOST'> {
   }
 }
 
-/** A handler that throws this, or any error with `retryable: false`, ends its run: the attempts that are left are not used. */
+/** A handler that throws this, or any error with `retryable: false`, fails its run without further attempts. */
 export class NonRetryableError extends Error {
   override readonly name = 'NonRetryableError'
   readonly retryable = false
@@ -140,7 +140,7 @@ function describe(value: unknown): string {
       const text: unknown = attempt()
       if (typeof text === 'string' && text !== '') return text
     } catch {
-      // The next way needs less of the value.
+      // The next attempt calls less of the value's own code.
     }
   }
   return 'something was thrown that cannot be described'

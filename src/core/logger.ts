@@ -1,4 +1,4 @@
-/** The calls of a pino-shaped logger that Belfry makes: fields first, then the message. */
+/** The methods of a pino-shaped logger that Belfry calls: fields first, then the message. */
 export interface Logger {
   debug(fields: object, message: string): void
   info(fields: object, message: string): void
@@ -29,7 +29,7 @@ function writeLine(level: string, fields: object, message: string): void {
 export function withFields(log: Logger, fields: object): Logger {
   if (log.child !== undefined) return log.child(fields)
   const line = (level: Level) => {
-    // `isSilent` compares by identity.
+    // A silent level must keep its function, because `isSilent` compares by identity.
     if (isSilent(log, level)) return silentLogger[level]
     return (own: object, message: string) => log[level]({ ...fields, ...own }, message)
   }
@@ -49,7 +49,7 @@ export function isSilent(log: Logger, level: Level): boolean {
   return log[level] === silentLogger[level]
 }
 
-/** A logger whose errors are ignored: a logger that throws must not stop the engine. */
+/** Wraps a logger so that its exceptions are ignored: a logger that throws must not stop the engine. */
 export function guarded(log: Logger): Logger {
   const guard = (level: Level) => (isSilent(log, level) ? silentLogger[level] : guardedCall(log, level))
   return {
@@ -66,7 +66,7 @@ function guardedCall(log: Logger, level: Level) {
     try {
       log[level](fields, message)
     } catch {
-      // There is no other place to report it.
+      // The logger itself failed, so the error cannot be reported.
     }
   }
 }

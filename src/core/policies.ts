@@ -1,6 +1,6 @@
 /**
- * What a schedule's author chooses between. Each list is the only one of its words: types, checks, the choices of the
- * command line and the enums of the HTTP API derive from it. The words are stored with the schedule.
+ * The choices of a schedule's author. Each list stands only here: types, checks, the choices of the command line and
+ * the enums of the HTTP API derive from it. The words are stored with the schedule.
  */
 import { DEFAULTS } from './defaults.js'
 
@@ -8,7 +8,7 @@ import { DEFAULTS } from './defaults.js'
 export const OVERLAPS = ['allow', 'skip', 'queue-one', 'queue-all', 'cancel-running'] as const
 export type Overlap = (typeof OVERLAPS)[number]
 
-/** What happens to ticks that were not recorded in time: drop them, keep the newest, or keep every one. */
+/** What happens to ticks that were not recorded in time: drop all of them, keep the newest, or keep every one. */
 export const MISSED_POLICIES = ['skip', 'latest', 'all'] as const
 export type MissedPolicy = (typeof MISSED_POLICIES)[number]
 
@@ -26,7 +26,7 @@ export interface Missed {
 export const WHEN_BUSY = ['skip', 'wait'] as const
 export type WhenBusy = (typeof WHEN_BUSY)[number]
 
-/** What becomes of a schedule that has no tick left: it is removed together with its history, or kept. */
+/** What happens to a schedule that has no tick left: it is removed together with its history, or kept. */
 export const ON_FINISH = ['remove', 'keep'] as const
 export type OnFinish = (typeof ON_FINISH)[number]
 

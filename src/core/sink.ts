@@ -2,21 +2,21 @@
  * The sink contract: how messages of runs are delivered outside of handlers.
  *
  * - `deliver` takes a batch. It resolves to one outcome per message, in order. An outcome is `delivered` only after the
- *   broker's acknowledgement. Until then the run stays unfinished; after any failure or crash it is delivered again with the
- *   same id. So delivery is at-least-once, and receivers dedupe by `id`.
- * - A failure is a value for one message. It is retried with backoff for hours, unless it has `retryable: false`. Then the
- *   run is `failed` with the reason, and can be retried by hand.
- * - An unreachable sink throws, or returns `unreachable` for messages that it could not deliver. When a call delivers nothing
- *   for that reason, the engine tries another message. If that is delivered, the failure counts against the messages of the
- *   call. Otherwise there is an outage: all messages for this sink wait in the store, use up no attempts, and the engine
- *   probes with one message every few seconds. So return `unreachable` for failures of the broker, not of the message: no
- *   connection, no quorum, no leader, a broker that refuses everything.
- * - Each instance delivers the messages of a key oldest first. Only with `ordered` does a message that is being retried hold
- *   back later ones.
- * - The signal fires when the answer is no longer needed: timeout, stop, a lost lease. The call then ends soon, and messages
- *   without an acknowledgement count as not delivered.
+ *   broker's acknowledgement. Until then the run stays unfinished; after any failure or crash it is delivered again
+ *   with the same id. So delivery is at-least-once, and receivers dedupe by `id`.
+ * - The failure of one message is a value (`Undelivered`). The message is retried with backoff for hours, unless the
+ *   value has `retryable: false`. Then the run is `failed` with the reason, and can be retried by hand.
+ * - An unreachable sink throws, or returns `unreachable` for messages that it could not deliver. When a call delivers
+ *   nothing for that reason, the engine tries another message. If that is delivered, the failure counts against the
+ *   messages of the call. Otherwise there is an outage: all messages for this sink wait in the store, use up no
+ *   attempts, and the engine probes with one message every few seconds. So return `unreachable` for failures of the
+ *   broker, not of the message: no connection, no quorum, no leader, a broker that refuses everything.
+ * - Each instance delivers the messages of a key oldest first. Only with `ordered` does a message that is being retried
+ *   hold back later ones.
+ * - The signal fires when the engine no longer needs the answer: timeout, stop, a lost lease. The call must then end
+ *   soon, and messages without an acknowledgement count as not delivered.
  *
- * `testing/sink-contract.ts` is this page as tests; a sink is done when they pass.
+ * `testing/sink-contract.ts` tests this contract. A sink is complete when the tests pass.
  */
 import type { Duration } from '../time/duration.js'
 import type { Json } from './checks/json.js'
@@ -27,9 +27,9 @@ export interface Sink {
   /** Resolves to one outcome per message, in order, after the broker's acknowledgement. */
   deliver(messages: readonly SinkMessage[], signal: AbortSignal): Promise<readonly Delivery[]>
   /**
-   * Checks a schedule's `toOptions` when it is put (`{}` when it has none), and throws an error for the author. It makes no
-   * request. `key` is `toOptions.key`, which is not among the options. A schedule that another process put is not checked
-   * again: `deliver` must handle wrong options as a failure.
+   * Checks the `toOptions` of a schedule that is put (`{}` when there are none). It throws an error for the author, and
+   * makes no request. A schedule that another process put is not checked again: `deliver` must handle wrong options as
+   * a failure.
    */
   check?(options: Json, key?: string): void
   /**
@@ -76,9 +76,12 @@ export interface Undelivered {
   readonly error: unknown
   /** False when a retry cannot succeed. */
   readonly retryable?: boolean
-  /** Not sent, because the receiver has not answered other messages lately. Such an attempt is never the final one. */
+  /**
+   * The message was not sent, because the receiver has not answered other messages lately. Such an attempt is not the
+   * final one, up to twice as many attempts as allowed.
+   */
   readonly untried?: boolean
-  /** The delay that the receiver asks for. It is raised to the backoff, and lowered to a day. */
+  /** The delay that the receiver asks for. The backoff is its lower bound, a day its upper bound. */
   readonly retryAfterMs?: number
   /** The broker failed, not the message: other messages would fail too. */
   readonly unreachable?: boolean

@@ -43,9 +43,9 @@ export interface Store {
    */
   subscribe(listener: WakeListener): () => void
   /**
-   * Present when the store has a proof of life beside the beat, so that dead instances are detected at once. Calls back when
-   * this process has lost its proof: its runs and locks may be taken over by now, so it gives them all up and joins again.
-   * The returned function unsubscribes.
+   * Present when the store has a proof of life beside the beat, so that dead instances are detected at once. Calls back
+   * when this process has lost its proof: other instances may have taken its runs and locks over. The engine then gives
+   * them all up and joins again. The returned function unsubscribes.
    */
   onLost?(listener: (why: string) => void): () => void
   /**
@@ -187,8 +187,8 @@ export interface AdvanceResult {
 
 export interface RunStore {
   /**
-   * Makes runs, all or none. A refusal by a key is a value. Returns one result per run, in order. With `tx`, the caller's
-   * transaction on the same database, the runs become visible when it commits.
+   * Creates runs, all or none. A run that its key refuses has an outcome and is no error. Returns one result per run,
+   * in order. With `tx`, the caller's transaction on the same database, the runs become visible when it commits.
    */
   enqueue(runs: readonly NewRun[], tx?: unknown): Promise<readonly EnqueueResult[]>
   /**
@@ -201,10 +201,10 @@ export interface RunStore {
    */
   claim(request: ClaimRequest): Promise<ClaimResult>
   /**
-   * Ends attempts. `failures` counts failed attempts, retried or final, and no other ends. The result is `stale`, and nothing
-   * changes, when the token is not the run's newest, the run is not running, or its key was lost. The same transaction frees
-   * the key, and makes the next run that waits for the key or the schedule ready. A repeated settlement is `settled` while
-   * the run is in the history.
+   * Ends attempts. Only an attempt that failed, whether retried or not, adds to the run's `failures`. The result is
+   * `stale`, and nothing changes, when the token is not the run's newest, the run is not running, or its key was lost.
+   * The same transaction frees the key, and makes the next run that waits for the key or the schedule ready. A repeated
+   * settlement is `settled` while the run is in the history.
    */
   settle(settlements: readonly Settlement[]): Promise<readonly SettleResult[]>
   get(id: string): Promise<Run | undefined>
@@ -219,7 +219,7 @@ export interface RunStore {
   available(key: string, limit: number): Promise<boolean>
   /** Cancels a run that is not running; asks a running one to cancel. */
   cancel(id: string): Promise<CancelResult>
-  /** Makes a failed, cancelled or skipped run ready again, with all its attempts ahead. */
+  /** Makes a failed, cancelled or skipped run ready again. Its attempts are counted from the start. */
   retry(id: string): Promise<RetryResult>
   /** Sets the keys of runs that wait for a stamp. An undefined key means that the job is not exclusive. */
   stamp(stamps: readonly Stamp[]): Promise<void>
@@ -257,13 +257,16 @@ export const ENQUEUE_OUTCOMES = ['enqueued', 'duplicate', 'busy'] as const
 
 export interface EnqueueResult {
   readonly outcome: (typeof ENQUEUE_OUTCOMES)[number]
-  /** The new run, or the one that it lost to. */
+  /** The new run, or the existing run that kept it from being made. */
   readonly run: string
 }
 
 export interface ClaimRequest {
   readonly instance: string
-  /** Grows with each claim of an instance, of which several may be in flight: see `BeatRequest.claimsSettled`. */
+  /**
+   * The number of the claim, which grows with each claim of the instance. Several may be in flight: see
+   * `BeatRequest.claimsSettled`.
+   */
   readonly claim: number
   /** How many runs the instance can start now. */
   readonly limit: number
@@ -379,7 +382,10 @@ export interface LeaseStore {
   inspect(name: string): Promise<readonly Lease[]>
   /** In order of name. */
   list(query: { readonly prefix?: string; readonly after?: string; readonly limit: number }): Promise<Page<Lease>>
-  /** Takes a lease from all its holders, for operators. A run that held it is fenced and taken over. Returns how many. */
+  /**
+   * Takes a lease from all its holders, for operators. A run that held it is fenced and taken over. Returns the number
+   * of holders.
+   */
   reset(name: string): Promise<number>
 }
 

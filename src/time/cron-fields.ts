@@ -9,29 +9,29 @@ export interface CronFields {
   readonly secondsHigh: number
   readonly minutesLow: number
   readonly minutesHigh: number
-  /** Bit h. */
+  /** Bit n for hour n. */
   readonly hours: number
-  /** Bit day − 1. */
+  /** Bit n − 1 for day n. */
   readonly monthDays: number
-  /** Bit n: the nth day before the last of the month; bit 0 is `L`. */
+  /** Bit n for the nth day before the last of the month; bit 0 is `L`. */
   readonly daysFromLast: number
-  /** Bit day − 1: the weekday (Monday to Friday) nearest to that day, `15W`. */
+  /** Bit n − 1 for `nW`: the weekday (Monday to Friday) nearest to day n. */
   readonly nearestWeekdays: number
   /** `LW`: the last weekday of the month. */
   readonly lastWeekday: boolean
-  /** Bit month − 1. */
+  /** Bit n − 1 for month n. */
   readonly months: number
-  /** Bit weekday, 0 = Sunday. */
+  /** Bit n for weekday n, 0 = Sunday. */
   readonly weekdays: number
-  /** `D#N`: bit 7(N − 1) + D for the first to the fourth of a weekday. */
+  /** Bit 7(N − 1) + D for `D#N`, the Nth weekday D of the month, N from 1 to 4. */
   readonly nthWeekdays: number
-  /** Bit D for `D#5`, bit 7 + D for `D#L`. */
+  /** Bit D for `D#5`; bit 7 + D for `D#L`, the last weekday D of the month. */
   readonly lateWeekdays: number
   /** How day-of-month and day-of-week are combined. */
   readonly days: DayRule
-  /** Triples of first year, last year, step; absent for every year. */
+  /** Triples of first year, last year and step; absent for every year. */
   readonly years: Int16Array | undefined
-  /** The minute or the hour field begins with `*`: the expression follows real time over clock changes. */
+  /** Whether the minute or hour field begins with `*`: the expression then follows real time over clock changes. */
   readonly wildcard: boolean
 }
 
@@ -54,10 +54,13 @@ export function bitCount(mask: number): number {
   return Math.imul((nibbles + (nibbles >>> 4)) & 0x0f0f0f0f, 0x01010101) >>> 24
 }
 
-/** Bits 0, 7, 14, 21, 28: the days of a month that share the weekday of its first. */
+/** Bits 0, 7, 14, 21 and 28: the days that have the same weekday as the first of the month. */
 const WEEKLY = 0x10204081
 
-/** The days of a month that the expression matches (bit day − 1), given its length and the weekday of its first. */
+/**
+ * The days of a month that the expression matches (bit n − 1 for day n). `length` is the month's length, `firstWeekday`
+ * the weekday of its first day.
+ */
 export function matchingDays(fields: CronFields, length: number, firstWeekday: number): number {
   const all = -1 >>> (32 - length)
   if (fields.days === DayRule.every) return all
@@ -80,7 +83,7 @@ function matchingMonthDays(fields: CronFields, length: number, firstWeekday: num
   return mask
 }
 
-/** The weekday nearest to a day, never in another month. */
+/** The day from Monday to Friday that is nearest to a day, always in the same month. */
 function nearestWeekday(day: number, length: number, firstWeekday: number): number {
   const weekday = (firstWeekday + day - 1) % 7
   if (weekday === 6) return day > 1 ? day - 1 : day + 2
@@ -106,7 +109,7 @@ function matchingWeekdays(fields: CronFields, length: number, firstWeekday: numb
   return mask
 }
 
-/** Days from the first of the month to the first day that has a weekday. */
+/** How many days after the first of the month the weekday comes for the first time. */
 function firstOf(weekday: number, firstWeekday: number): number {
   return (weekday - firstWeekday + 7) % 7
 }

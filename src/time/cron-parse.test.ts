@@ -1,7 +1,7 @@
 import { describe, expect, it, test } from 'vitest'
 import { timeline } from './index.js'
 
-/** The first days (or times) on which an expression fires from 2026 on, which begins on a Thursday. */
+/** The first days (or times) on which an expression fires from 1 January 2026 on, a Thursday. */
 function fires(cron: string, count: number, from = '2026-01-01T00:00:00Z'): string[] {
   const line = timeline(cron)
   const ticks = line.between(Date.parse(from) - 1, Date.parse('2100-01-01T00:00:00Z'), count)

@@ -24,7 +24,7 @@ import { NICKNAMES, unknownNickname } from './nicknames.js'
 
 export const MAX_EXPRESSION = 256
 
-/** The five to seven fields of a nickname or of the expression itself, in one spelling. */
+/** The expression that a nickname stands for; any other text as it is, trimmed. */
 export function plainExpression(expression: string): string {
   const text = trim(expression)
   return NICKNAMES.get(text) ?? text
@@ -114,7 +114,7 @@ function rulesFor(count: number, expression: string): readonly FieldRule[] {
   )
 }
 
-/** ASCII letters only: `toUpperCase` turns "ſ" into S, "ı" into I and "ß" into two letters. */
+/** Converts ASCII letters only: `toUpperCase` also turns "ſ" into S, "ı" into I and "ß" into two letters. */
 function upperCase(text: string): string {
   return /[a-z]/.test(text) ? text.replace(/[a-z]+/g, (letters) => letters.toUpperCase()) : text
 }

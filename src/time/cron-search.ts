@@ -1,6 +1,6 @@
 /**
- * Finding matches of a cron expression in local time: seconds since 1970-01-01 00:00 on the wall clock, with no zone.
- * All searches are bounded: a day by its masks, days by months, and years by the calendar's end.
+ * Finds matches of a cron expression in local time: seconds since 1970-01-01 00:00 on the wall clock, with no zone. All
+ * searches are bounded: within a day by the masks, across days by months, across years by the end of the calendar.
  */
 import { civilFromDays, daysFromCivil, daysInMonth, MAX_YEAR, MIN_YEAR, weekdayOf } from './calendar.js'
 import { bitCount, type CronFields, DayRule, highestBit, lowestBit, matchingDays } from './cron-fields.js'
@@ -143,7 +143,7 @@ function matchesYear({ years }: CronFields, year: number): boolean {
   return false
 }
 
-/** The nearest matching year after one, or one past the calendar's end. */
+/** The nearest matching year after `year`, or one past the calendar's end. */
 function yearAfter({ years }: CronFields, year: number): number {
   if (years === undefined) return year + 1
   let nearest = MAX_YEAR + 1
@@ -156,7 +156,7 @@ function yearAfter({ years }: CronFields, year: number): number {
   return nearest
 }
 
-/** The nearest matching year before one, or one before the calendar's start. */
+/** The nearest matching year before `year`, or one before the calendar's start. */
 function yearBefore({ years }: CronFields, year: number): number {
   if (years === undefined) return year - 1
   let nearest = MIN_YEAR - 1
@@ -220,7 +220,7 @@ function lastOfHour(fields: CronFields): number {
   )
 }
 
-/** How many of a day's matching times lie before a second of the day. */
+/** How many matching times of a day lie before the given second. */
 function timesBefore(fields: CronFields, second: number): number {
   const perMinute = bitCount(fields.secondsLow) + bitCount(fields.secondsHigh)
   const perHour = perMinute * (bitCount(fields.minutesLow) + bitCount(fields.minutesHigh))

@@ -1,6 +1,6 @@
 /**
- * Parses what all fields of a cron expression have in common: lists of values, ranges and steps. Every error names the
- * field, the value and the position.
+ * Parses the syntax that all fields of a cron expression share: lists of values, ranges and steps. Every error names
+ * the field, the value and the position.
  */
 import { MAX_YEAR, MIN_YEAR } from './calendar.js'
 import { quote, timeError } from './error.js'
@@ -100,7 +100,8 @@ export function readRange(field: Field, text: string, at: number): Range {
     )
   }
   const step = slash < 0 ? 1 : readStep(field, text.slice(slash + 1), at + slash + 1)
-  // Years count from 0 even though the calendar begins at 1: every second year is the even ones, every fourth 2024.
+  // Steps of years count from year 0, although the calendar begins at 1: `*/2` matches the even years, `*/4` matches
+  // 2024.
   if (body === '*' && field.rule === YEAR) return { from: step, to: max, step }
   if (body === '*') return { from: min, to: field.rule === WEEKDAY ? 6 : max, step }
   const from = readValue(field, dash < 0 ? body : body.slice(0, dash), at)
@@ -112,7 +113,7 @@ export function readRange(field: Field, text: string, at: number): Range {
   return { from, to, step }
 }
 
-/** Calls back for every value of a range; one that runs backwards wraps around (`22-2`, `FRI-MON`). */
+/** Calls back for every value of a range. A range that runs backwards wraps around (`22-2`, `FRI-MON`). */
 export function eachValue({ from, to, step }: Range, rule: FieldRule, visit: (value: number) => void): void {
   const lap = lapOf(rule)
   const last = to < from ? to + lap : to
@@ -142,7 +143,7 @@ export function readValue(field: Field, text: string, at: number): number {
   return value
 }
 
-/** Plain digits only; anything else, and anything absurdly long, is not a number. */
+/** Reads up to nine plain digits. Any other text is not a number. */
 export function readNumber(text: string): number | undefined {
   if (text.length === 0 || text.length > 9) return undefined
   let value = 0

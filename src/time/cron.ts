@@ -1,9 +1,10 @@
 /**
  * A cron expression in a zone.
  *
- * Local matches are found segment by segment (a segment is a stretch of constant offset). Clock changes lie between
- * segments, so they are handled in one place: where a segment begins. If its first local time is later than where the
- * one before ended, the times between were skipped (a gap); if it is earlier, they come a second time (a repeat).
+ * A segment is a stretch of constant offset, and matches are searched in the local time of one segment after the other.
+ * Clock changes lie between segments, so one place handles them: the start of a segment. A segment may begin at a later
+ * local time than the one before ended: the times between were skipped (a gap). Or it begins at an earlier local time:
+ * the times between come a second time (a repeat).
  */
 import { DAY_MS, MAX_INSTANT, MIN_INSTANT, SECOND_MS } from './calendar.js'
 import type { CronFields } from './cron-fields.js'
@@ -12,9 +13,9 @@ import { describeCron } from './describe.js'
 import type { Timeline } from './timeline.js'
 import { MAX_OFFSET_MS, type Segment, type Zone } from './zone.js'
 
-/** What a local time inside a gap does: fire at the gap's end (the default), or not at all. */
+/** When a schedule fires whose local time lies inside a gap: at the gap's end (the default), or not at all. */
 export const DST_GAPS = ['shift', 'skip'] as const
-/** What a local time that comes twice does: fire at its first occurrence (the default), or at both. */
+/** When a schedule fires whose local time comes twice: the first time (the default), or both times. */
 export const DST_REPEATS = ['first', 'both'] as const
 
 /** What to do with local times that a clock change skipped or repeats. */
@@ -23,7 +24,10 @@ export interface DstRule {
   readonly repeat?: (typeof DST_REPEATS)[number]
 }
 
-/** Further from the search's start than any clock change can reach, a match rules out all local times before it. */
+/**
+ * After a search has covered this much of a segment, a clock change can repeat only local times that it has covered. So
+ * the search jumps to its next local match, past the segments in between.
+ */
 const BEYOND_ANY_CHANGE_MS = 3 * DAY_MS
 
 export class CronTimeline implements Timeline {
@@ -46,12 +50,12 @@ export class CronTimeline implements Timeline {
 
   next(after: number): number | undefined {
     let from = secondAfter(Math.max(after, MIN_INSTANT - 1))
-    // Written so that NaN ends it too.
+    // The condition is false for NaN too, which ends the loop.
     while (from <= MAX_INSTANT) {
       const segment = this.#zone.segmentAt(from)
       if (from === segment.start && this.#firesAtStart(segment)) return from
       const local = nextLocal(this.#fields, toSeconds(Math.max(from + segment.offset, this.#firstLocal(segment))))
-      // Even when no local time is left, the clock may be turned back to one.
+      // Without a later local match the search goes on, because the clock may be turned back to an earlier one.
       const found = local === undefined ? Number.POSITIVE_INFINITY : local * SECOND_MS - segment.offset
       if (found < segment.end) return found <= MAX_INSTANT ? found : undefined
       from = segment.end - from > BEYOND_ANY_CHANGE_MS ? Math.max(segment.end, found - 2 * MAX_OFFSET_MS) : segment.end
@@ -105,13 +109,19 @@ export class CronTimeline implements Timeline {
     return this.#description
   }
 
-  /** The first local time of a segment that may fire: after a repeat, where the earlier segment left off. */
+  /**
+   * The first local time of a segment that may fire. With `repeat: 'first'` repeated times are left out: the segment
+   * then counts from where the one before ended.
+   */
   #firstLocal(segment: Segment): number {
     const start = segment.start + segment.offset
     return this.#firstOnly ? Math.max(start, segment.start + segment.before) : start
   }
 
-  /** Whether some time in the gap before a segment is due at the segment's start. A whole skipped day stays skipped. */
+  /**
+   * Whether a match in the gap before a segment fires at the segment's start. A gap of a whole day (a zone that crossed
+   * the date line) fires nothing.
+   */
   #firesAtStart(segment: Segment): boolean {
     const gap = segment.offset - segment.before
     if (!this.#shiftsGaps || gap <= 0 || gap >= DAY_MS) return false
@@ -125,11 +135,12 @@ export class CronTimeline implements Timeline {
   }
 }
 
-/** Ticks fall on whole seconds: the first one that can come after an instant, and the last one before it. */
+/** The first whole second after an instant: ticks fall on whole seconds. */
 function secondAfter(instant: number): number {
   return (Math.floor(instant / SECOND_MS) + 1) * SECOND_MS
 }
 
+/** The last whole second before an instant. */
 function secondBefore(instant: number): number {
   return (Math.ceil(instant / SECOND_MS) - 1) * SECOND_MS
 }

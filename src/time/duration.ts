@@ -13,7 +13,7 @@ const UNITS: Readonly<Record<string, number>> = {
   w: 7 * DAY_MS,
 }
 
-/** Calendar units, in either notation: their length depends on when they start. */
+/** Units of the calendar, in both notations: their length depends on when they start. */
 const CALENDAR_UNIT = /^(?:\d+(?:\.\d+)?)(?:mo|mon|month|months|y|yr|year|years)$/i
 const SHORT = /^(?:\d{1,15}(?:\.\d{1,9})?(?:ms|[smhdw]))+$/
 const SHORT_PART = /(\d+(?:\.\d+)?)(ms|[smhdw])/g
@@ -21,7 +21,7 @@ const ISO = /^P(?:(\d{1,15})W)?(?:(\d{1,15})D)?(?:T(?:(\d{1,15})H)?(?:(\d{1,15})
 const ISO_CALENDAR = /^P(?:\d+[A-Z])*?\d+[YM]/
 
 const MAX_TEXT = 64
-/** A hundred years: longer is a mistake, and far below 2^53 ms. */
+/** A hundred years. A longer duration is a mistake, and this one is far below 2^53 ms. */
 const MAX_DURATION_MS = 36_525 * DAY_MS
 
 /** Parses a duration to whole milliseconds. A day is 24 hours; months and years are refused. */

@@ -1,6 +1,6 @@
 /**
- * The only error class of the project, apart from two subclasses in `core/errors.ts`, which also lists the codes of the
- * layers above. It is defined in `time/`, at the bottom of the dependency rule, so that `time/` can throw it.
+ * The error class of the project. `core/errors.ts` has two more for special cases, and lists the codes of the layers
+ * above. This class is defined in `time/`, which imports nothing of the project, so that `time/` can throw it.
  *
  * Match on `code`, never on the message: codes are part of the API, messages are not.
  */

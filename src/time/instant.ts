@@ -8,14 +8,14 @@ export type Instant = Date | string | number
 const ISO =
   /^([0-9]{4})-([0-9]{2})-([0-9]{2})(?:[T ]([0-9]{2}):([0-9]{2})(?::([0-9]{2})(?:\.([0-9]{1,9}))?)?)?(Z|[+-][0-9]{2}:?[0-9]{2})?$/i
 const UNIX = /^-?[0-9]{1,15}(?:\.[0-9]{1,3})?$/
-/** A number in text from this on (the year 5138 in seconds) was probably meant as milliseconds. */
+/** A number in text from this on (as seconds: the year 5138) was probably meant as milliseconds. */
 const MILLISECONDS_SUSPECTED = 1e11
 /** A number below this was probably meant as seconds. */
 const YEAR_1980 = Date.UTC(1980, 0, 1)
 
 /**
- * Parses to epoch milliseconds. Text without an offset is a local time of `zone`, and is refused when there is none:
- * otherwise the same text would mean different instants on different machines.
+ * Parses to epoch milliseconds. Text without an offset is a local time of `zone`. Without a zone it is refused, because
+ * it would mean different instants on different machines.
  */
 export function instantMs(value: Instant, zone?: Zone): number {
   if (value instanceof Date) return inRange(value.getTime(), value)
@@ -83,7 +83,7 @@ function syntax(value: unknown) {
   )
 }
 
-/** For people: ISO 8601 in UTC, without fractions that are 0. */
+/** ISO 8601 text in UTC for people, without a fraction of 0. */
 export function isoText(instant: number): string {
   return new Date(instant).toISOString().replace('.000Z', 'Z')
 }

@@ -5,7 +5,7 @@ import type { Timeline } from './timeline.js'
 
 export const MAX_INSTANTS = 10_000
 
-/** Sorts and checks a list of instants: not empty, not endless, and no two in the same second. */
+/** Sorts and checks a list of instants: not empty, at most `MAX_INSTANTS`, and no two in the same second. */
 export function instantList(instants: readonly number[]): number[] {
   if (instants.length === 0) throw timeError('INSTANTS_INVALID', 'the list of instants is empty: name at least one')
   if (instants.length > MAX_INSTANTS) {
@@ -55,7 +55,7 @@ export class InstantsTimeline implements Timeline {
     return `Once at ${isoText(first)}${more === 0 ? '' : `, and at ${more} more instant${more === 1 ? '' : 's'}`}`
   }
 
-  /** How many instants are at or before one, by bisection. */
+  /** How many instants of the list are at or before the given one, by bisection. */
   #upTo(instant: number): number {
     let low = 0
     let high = this.#instants.length

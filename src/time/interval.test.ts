@@ -18,7 +18,7 @@ describe('@every', () => {
     let tick = line.next(created)
     for (let number = 1; number <= 10_000; number += 1) {
       expect(tick).toBe(created + number * 5_400_000)
-      // Searched from a later, uneven instant.
+      // The next search begins at a later, uneven instant.
       tick = line.next((tick ?? 0) + 1_234.5)
     }
   })

@@ -3,7 +3,9 @@ import { type Duration, describeDuration, durationMs } from './duration.js'
 import { quote, timeError } from './error.js'
 import type { Timeline } from './timeline.js'
 
-/** Parses the length of an interval: two ticks in one second would share an id, so shorter ones are refused. */
+/**
+ * Parses the length of an interval. Less than a second is refused, because two ticks in one second would share an id.
+ */
 export function intervalMs(every: Duration): number {
   const ms = durationMs(every)
   if (ms < SECOND_MS) {
@@ -12,7 +14,7 @@ export function intervalMs(every: Duration): number {
   return ms
 }
 
-/** Ticks at anchor + n × interval, n ≥ 1: each is computed from the anchor, so they never drift. */
+/** Ticks at anchor + n × interval, n ≥ 1. Each tick is computed from the anchor, so the ticks never drift. */
 export class IntervalTimeline implements Timeline {
   readonly kind = 'every'
   readonly #interval: number

@@ -1,6 +1,6 @@
 /**
- * The words with `@`. A nickname stands for a cron expression (`@daily`). `@every 1h` and `@at 2026-03-01T09:00:00Z` are other
- * timelines, written where a cron expression is expected. `@reboot` is refused.
+ * The words that begin with `@`. A nickname stands for a cron expression (`@daily`). `@every 1h` and `@at
+ * 2026-03-01T09:00:00Z` are timelines of other kinds, written in the place of a cron expression. `@reboot` is refused.
  */
 import { quote, timeError } from './error.js'
 

@@ -62,7 +62,7 @@ describe('a spec', () => {
     ],
     [{ cron: '@daily', dst: [] }, 'DST_INVALID', undefined],
   ])('%j is refused', (spec, code, message) => {
-    // Cached, so that an invalid spec must not pass by matching a valid one’s cache key.
+    // Fills the cache: an invalid spec must not pass because its cache key equals that of a valid spec.
     timeline({ cron: '@daily', dst: {} })
     timeline('@daily')
     expect(() => timeline(spec as never)).toThrowError(

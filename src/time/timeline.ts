@@ -147,7 +147,10 @@ export function parseCronTimeline({ cron, timezone = 'UTC', dst }: CronSpec): Cr
   return new CronTimeline(cron, parseCron(cron), zone(timezone), dst)
 }
 
-/** Two generations: a full young one becomes the old one. Entries of the former old one that were not used since are dropped. */
+/**
+ * The cache has two generations. A full young generation becomes the old one; entries of the former old generation that
+ * were not used since are dropped.
+ */
 function remember(key: string, made: CronTimeline): void {
   if (young.size >= CACHE_SIZE) {
     old = young

@@ -23,7 +23,7 @@ const SAMPLE = [
   'Pacific/Kwajalein',
 ]
 
-/** The wall clock minus the instant: offsets read from Intl in a different way than the zones do. */
+/** Offsets as the wall clock minus the instant: another way to read them from Intl than that of the zones. */
 function offsets(name: string): (instant: number) => number {
   const format = new Intl.DateTimeFormat('en-US', {
     timeZone: name,

@@ -1,9 +1,9 @@
 /**
  * Zones as segments of constant offset.
  *
- * Offsets come from Intl, at microseconds a call, so each zone caches its segments. UTC is divided into chunks of about a
- * year. A chunk is sampled every five days, and each change of offset is then found to the second by bisection. (The two
- * closest changes in the zone database are seven days apart; a test samples every zone finely to check that.)
+ * Offsets come from Intl. A call takes microseconds, so each zone caches its segments. UTC is divided into chunks of
+ * about a year. A chunk is sampled every five days, and each change of offset is then found to the second by bisection.
+ * (The two closest changes in the zone database are seven days apart; a test samples every zone finely to check that.)
  */
 import { DAY_MS, SECOND_MS } from './calendar.js'
 import { quote, timeError } from './error.js'
@@ -24,9 +24,9 @@ export interface Zone {
 
 const CHUNK_MS = 400 * DAY_MS
 const SAMPLE_MS = 5 * DAY_MS
-/** Longer than any change lasts. */
+/** No clock change repeats local times for longer than this. */
 const LOOK_BACK_MS = 2 * DAY_MS
-/** The most cached chunks of a zone: more than any real use needs, and few enough to bound memory. */
+/** The most cached chunks of a zone. It bounds memory, and is more than any real use needs. */
 const MAX_CHUNKS = 256
 
 class FixedZone implements Zone {
@@ -157,8 +157,8 @@ function unknownZone(name: string, cause?: unknown) {
 export const MAX_OFFSET_MS = 16 * 3_600_000
 
 /**
- * The instant of a local time: the first of two where the clock was turned back, and the end of the gap where it
- * was turned forward over it.
+ * The instant of a local time. A local time that comes twice means the first time, and a local time inside a gap means
+ * the end of the gap.
  */
 export function instantOfLocal(zone: Zone, local: number): number {
   let segment = zone.segmentAt(local - MAX_OFFSET_MS)

@@ -68,7 +68,7 @@ function tooLarge(what: string, size: string) {
   )
 }
 
-/** One text for equal values: object keys sorted, nothing else changed. */
+/** The same text for equal values, because object keys are sorted. */
 export function canonicalJson(value: Json): string {
   if (value === null || typeof value !== 'object') return JSON.stringify(value)
   if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`

@@ -1,6 +1,6 @@
 import type { Clock } from '../clock.js'
 
-/** The server did not answer in time. Whether it did what was asked is unknown. */
+/** The server did not answer in time. It may or may not have executed the request. */
 export class Silence extends Error {
   constructor(limitMs: number) {
     super(`no answer for ${Math.round(limitMs)} ms`)

@@ -10,7 +10,7 @@ import type { BeatRequest, BeatResult } from './instance.js'
 export interface StoreSource {
   /** The URL of a module that exports an `openBeatStore`. */
   readonly module: string
-  /** Its argument: anything that the structured clone algorithm copies. */
+  /** The argument of `openBeatStore`: any value that the structured clone algorithm copies. */
   readonly options: unknown
 }
 
@@ -20,7 +20,7 @@ export interface NoSource {
 }
 
 export interface BeatStore {
-  /** Connects ahead of time. Without it the first operation connects. */
+  /** Connects before the first operation, which otherwise connects itself. */
   open(): Promise<void>
   beat(request: BeatRequest): Promise<BeatResult>
   renew(requests: readonly RenewRequest[]): Promise<readonly (Lease | undefined)[]>

@@ -4,7 +4,7 @@ import type { KeyRule } from '../runs/key.js'
 export const ENGINE_ROLES = ['tick', 'run'] as const
 export type EngineRole = (typeof ENGINE_ROLES)[number]
 
-/** A process that takes part, as it describes itself when it joins. */
+/** An instance is a process that uses the store. This is how it describes itself when it joins. */
 export interface InstanceInfo {
   readonly id: string
   readonly host: string
@@ -22,7 +22,7 @@ export interface InstanceInfo {
   readonly sinks?: readonly SinkInfo[]
 }
 
-/** A sink as data. */
+/** The parts of a sink that other instances need without its code. */
 export interface SinkInfo {
   readonly name: string
   readonly ordered?: boolean
@@ -56,7 +56,7 @@ export interface BeatRequest {
 }
 
 export interface BeatResult {
-  /** False when the instance was declared dead: it must abort everything and join anew. */
+  /** False when the store declared the instance dead: it must abort all its attempts and rejoin under a new id. */
   readonly alive: boolean
   /** Runs of the request that other instances have taken over. */
   readonly lost: readonly string[]

@@ -1,7 +1,7 @@
 /** One holder of a lease name. A lock has one at a time, a semaphore up to its permits. */
 export interface Lease {
   readonly name: string
-  /** The acquisition, not the instance: two acquisitions of one process are rivals. */
+  /** Identifies the acquisition, not the instance: two acquisitions of one process exclude each other. */
   readonly holder: string
   readonly token: number
   readonly acquiredAt: number
@@ -9,7 +9,7 @@ export interface Lease {
   /** For display: the instance that holds it, and the run if the lease is the key of a run. */
   readonly instance?: string
   readonly run?: string
-  /** Released before its minimum hold was over: it cannot be renewed, and nobody can acquire it until it expires. */
+  /** Released before its minimum hold was over: until the lease expires it can be neither renewed nor acquired. */
   readonly released?: true
 }
 
@@ -23,17 +23,19 @@ export interface AcquireRequest {
   /** See `TokenFloor`. */
   readonly floor: number
   /**
-   * When the lease is busy, keep a place in the waiter queue for this long. The waiter asks again in time to prove that it
-   * lives. A lease that is handed to it lasts only as long as its place until it asks again.
+   * When the lease is busy, the waiter keeps a place in the queue for this long, and prolongs it by asking again. A
+   * lease that is handed to the waiter lasts only as long as the place did, until the waiter asks again.
    */
   readonly waitMs?: number
-  /** The holder is outside of this process, so the process's proof of life does not count for it. Only its lease does. */
+  /**
+   * The holder is outside of this process. So only its lease, and not the process's proof of life, shows that it lives.
+   */
   readonly remote?: boolean
 }
 
 /**
- * A place in the waiter queue with at least this part of its time left is not prolonged. Waiters ask often, so most asks
- * need no write.
+ * A waiter that asks again prolongs its place only when less than this share of the place's time is left. Waiters ask
+ * often, so most requests need no write.
  */
 export const FRESH_PLACE = 2 / 3
 
@@ -59,6 +61,6 @@ export interface RenewRequest {
 export interface ReleaseRequest {
   readonly name: string
   readonly holder: string
-  /** Hold on to it until this long after it was acquired. */
+  /** The lease stays held until this long after its acquisition. */
   readonly minHoldMs?: number
 }

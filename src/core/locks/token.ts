@@ -1,12 +1,12 @@
 /**
  * Fencing tokens: numbers that only grow for each name, and so order the attempts that held it.
  *
- * A new token is above three values. Each survives a loss that the others do not:
+ * A new token is at least as high as three values. Each of them survives a loss that the others do not:
  *
- * - the last token of the name, which is kept after release: survives a clock that was set back;
+ * - the last token of the name plus one, because the token is kept after release: survives a clock that was set back;
  * - the store's clock in microseconds: survives the loss of the name's row;
- * - the floor, the highest token or time that the client has seen: survives a failover to a store that lost the last writes
- *   and whose clock is behind.
+ * - the floor, the highest token or time that the client has seen: survives a failover to a store that lost the last
+ *   writes and whose clock is behind.
  *
  * Microseconds since 1970 fit into 2^53 until the year 2255.
  */

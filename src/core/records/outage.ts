@@ -1,9 +1,9 @@
 /**
- * Sinks that a process cannot reach, as a record in the store that other processes read. The process writes it when the list
- * changes, and again every few seconds. The record expires, so that of a dead process disappears.
+ * A record in the store lists the sinks that a process cannot reach, for other processes to read. The process writes it
+ * when the list changes, and again every few seconds. The record expires, so the record of a dead process disappears.
  *
- * The record has durations, not instants, because the writer's clock may be wrong. A reader subtracts them from `writtenAt`,
- * which is the store's time.
+ * The record has durations, not instants, because the writer's clock may be wrong. A reader subtracts them from
+ * `writtenAt`, which is the store's time.
  *
  *     { "process": "host-1:4711", "sinks": [{ "sink": "kafka", "forMs": 92000, "error": "no leader" }] }
  */
@@ -12,7 +12,7 @@ import type { StoredRecord } from './record.js'
 
 export const OUTAGE_KIND = 'sink-outages'
 export const OUTAGE_TTL_MS = 60_000
-/** A record outlives three writes that fail. */
+/** At this interval a record outlives three failed writes. */
 export const OUTAGE_REPEAT_MS = 15_000
 const MAX_SINKS = 100
 const MAX_MESSAGE = 500

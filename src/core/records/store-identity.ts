@@ -1,6 +1,6 @@
 /**
- * A random id of the store. It is part of the id by which brokers drop repeated messages: two stores may send to one broker
- * and have schedules of the same name. The first instance with a sink writes it.
+ * The store's identity is a random id, which the first instance with a sink writes. Brokers drop repeated messages by
+ * an id that contains it, because two stores may send to one broker and have schedules of the same name.
  */
 import { randomBytes } from 'node:crypto'
 import type { RecordStore } from '../store.js'

@@ -21,7 +21,9 @@ export function messageOf(run: Run): Message {
   return schedule === undefined ? { id, generated_at, payload } : { id, generated_at, schedule_id: schedule, payload }
 }
 
-/** The newest text: many ticks fall on the same instant, and `toISOString` costs more than the rest of a message. */
+/**
+ * Caches the newest text: many ticks fall on the same instant, and `toISOString` costs more than the rest of a message.
+ */
 let last = { at: Number.NaN, text: '' }
 
 export function nominalTime({ tick, createdAt }: Run): string {
@@ -30,7 +32,10 @@ export function nominalTime({ tick, createdAt }: Run): string {
   return last.text
 }
 
-/** Ticks `<schedule>-<unix>`, triggers `<schedule>-<unix>-t-<run>`, backfills `<schedule>-<unix>-b-<backfill>`. */
+/**
+ * The id of a tick is `<schedule>-<unix>`, of a trigger `<schedule>-<unix>-t-<run>`, of a backfill's run
+ * `<schedule>-<unix>-b-<backfill>`.
+ */
 export function eventId({ id, schedule, tick, origin, backfill }: Run): string {
   if (schedule === undefined || tick === undefined) return id
   const base = `${schedule}-${Math.floor(tick / 1_000)}`

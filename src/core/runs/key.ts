@@ -21,7 +21,10 @@ export interface RunKey {
 export interface KeyRule {
   /** Jobs with the same name share a lease. By default each job has its own. */
   readonly name?: string
-  /** Property paths of the payload; the whole payload when absent. `code` means that only the job's code can tell. */
+  /**
+   * Property paths of the payload; the whole payload when absent. `code` means that only the job's code can compute the
+   * value.
+   */
   readonly by?: readonly string[] | 'code'
   readonly limit: number
   readonly whenBusy: WhenBusy

@@ -9,7 +9,7 @@ export const BACKOFFS = ['fixed', 'exponential'] as const
 export interface RetryOptions {
   /** Attempts in all, the first included. Default 3; 25 for sinks. */
   readonly attempts?: number
-  /** Default exponential. A function is given how many attempts have failed, and the error. */
+  /** Default exponential. A function gets the number of failed attempts and the error. */
   readonly backoff?: (typeof BACKOFFS)[number] | ((failures: number, error: unknown) => Duration)
   /** The first delay. Default 1 s. */
   readonly delay?: Duration

@@ -5,7 +5,7 @@ import { mayBecome } from './transitions.js'
 
 const read = (path: string) => readFileSync(new URL(path, import.meta.url), 'utf8')
 
-/** `a ⇄ b → c | d` as pairs; what follows two spaces is a comment. */
+/** Reads `a ⇄ b → c | d` as pairs of states. Text after two spaces is a remark. */
 function pairsIn(diagram: readonly string[]): Set<string> {
   const pairs = new Set<string>()
   for (const line of diagram) {

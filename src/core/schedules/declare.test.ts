@@ -24,7 +24,7 @@ function behind(over: Partial<Schedule> = {}): Schedule {
   return { id: 'digest', version: 1, definition: minutely, ...at, ...over }
 }
 
-/** The skipped ranges of the old timeline when another is put. */
+/** The unrecorded due ticks that are skipped when another timeline replaces the old one. */
 function owed(existing: Schedule, timeline: ScheduleDefinition['timeline'], now: number) {
   const decision = decidePut('digest', { ...minutely, timeline }, existing, [], 2, now)
   return decision.outcome === 'updated' ? decision.takeBack.unrecorded : undefined

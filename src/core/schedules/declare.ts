@@ -22,7 +22,7 @@ export interface TakeBack {
   readonly remove: readonly string[]
   readonly skip: readonly string[]
   readonly reason: SkipReason
-  /** Due ticks that no instance has recorded yet. Their timeline ends with this write, so it records them as skipped. */
+  /** Due ticks that no instance has recorded yet. The write ends their timeline, so it records them as skipped. */
   readonly unrecorded: readonly SkipRange[]
 }
 
@@ -39,7 +39,7 @@ const NOTHING: TakeBack = { remove: [], skip: [], reason: 'replaced', unrecorded
  * - An equal timeline keeps anchor and cursor. Due ticks stay as they were recorded. Future ticks are taken back, and
  *   recorded again with the new payload and options.
  * - A changed timeline starts at now.
- * - A paused schedule stays paused: operators pause, and deploys put.
+ * - A paused schedule stays paused: a deploy must not undo an operator's pause.
  */
 export function decidePut(
   id: string,
@@ -122,7 +122,7 @@ export function decideRemove(schedule: Schedule, unclaimed: readonly UnclaimedTi
 /** The schedule after a plan was recorded. A plan that was made from an older cursor changes nothing: cursors only grow. */
 export function applyPlan(schedule: Schedule, { cursor, remaining, nextAt, dueAt }: Plan, now: number): Schedule {
   if (cursor < schedule.cursor) return schedule
-  // Field by field: this runs once a tick, and a rest pattern takes ten times as long.
+  // The fields are copied one by one, because this runs once a tick and a rest pattern takes ten times as long.
   const { id, version, definition, anchor, createdAt, updatedAt, pausedAt, pauseNote } = schedule
   return {
     ...{ id, version, definition, anchor, cursor, createdAt, updatedAt },
@@ -143,7 +143,7 @@ function withKnownKey(definition: ScheduleDefinition, existing: ScheduleDefiniti
   return existing.key === undefined ? rest : { ...rest, key: existing.key }
 }
 
-/** Whether a put from one to the other keeps anchor and cursor. */
+/** Whether a put of `other` over `one` keeps anchor and cursor. */
 export function sameTimeline(one: ScheduleDefinition, other: ScheduleDefinition): boolean {
   return timelineText(one) === timelineText(other)
 }
@@ -158,7 +158,7 @@ function timelineText({ timeline, startsAt, endsAt }: ScheduleDefinition): strin
 
 type Identity = Pick<Schedule, 'id' | 'definition' | 'version' | 'createdAt'>
 
-/** A schedule whose timeline begins now. `replaced` is the schedule before, if there was one. */
+/** A schedule whose timeline begins now. `replaced` is its earlier version, if there was one. */
 function startTimeline({ id, definition, version, createdAt }: Identity, now: number, replaced?: Schedule): Schedule {
   const { timeline, startsAt, times } = definition
   // `startsAt` of an interval is its first tick, so the anchor lies one interval before it.
@@ -183,8 +183,8 @@ function firstCursor({ timeline, startsAt, missed }: ScheduleDefinition, now: nu
 }
 
 /**
- * The lowest cursor of a new timeline: after the ticks of the replaced one, and after the second of its last tick, because
- * ids of events have a resolution of one second.
+ * The lowest cursor that a new timeline may have. It lies after the ticks of the replaced timeline, and after the whole
+ * second of its last tick, because ids of events have a resolution of one second.
  */
 function lowestCursor(replaced: Schedule, now: number): number {
   if (replaced.cursor > now) return now
@@ -194,8 +194,8 @@ function lowestCursor(replaced: Schedule, now: number): number {
 }
 
 /**
- * Takes back ticks that were never claimed. The cursor moves back before the first future one, and `remaining` grows by their
- * number, so they are recorded again if the timeline goes on.
+ * Takes back ticks that were never claimed. The cursor moves back before the first future tick, and `remaining` grows
+ * by the number of future ticks. So they are recorded again if the timeline continues.
  */
 function takeBackUnclaimed(
   schedule: Schedule,
@@ -240,7 +240,7 @@ function withPause(schedule: Schedule, { pausedAt, pauseNote }: Schedule): Sched
   return { ...schedule, pausedAt, ...(pauseNote === undefined ? {} : { pauseNote }) }
 }
 
-/** The schedule with its next tick, or finished if it has none. Field by field, as in `applyPlan`. */
+/** The schedule with its next tick, or finished if it has none. The fields are copied one by one, as in `applyPlan`. */
 function withNext(schedule: Schedule, now: number): Schedule {
   const { id, version, definition, anchor, cursor, createdAt, updatedAt, remaining, pausedAt, pauseNote } = schedule
   const next: Mutable<Schedule> = { id, version, definition, anchor, cursor, createdAt, updatedAt }

@@ -384,7 +384,7 @@ describe('planning', () => {
       overlap: 'allow' as const,
       missed: allMissed({ max: 10_000 }),
     }))
-    // The range has at most as many seconds as ticks may be caught up.
+    // The range has no more seconds than `missed.max` has ticks.
     const hours = fc.integer({ min: 0, max: 5_000_000 })
     fc.assert(
       fc.property(everything, hours, hours, (schedule, first, second) => {

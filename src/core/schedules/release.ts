@@ -1,10 +1,10 @@
 /**
- * Which release's schedules are in force. During a deploy two releases of an app run side by side and declare different
- * sets. The newest live release decides, so a late restart of the old release does not bring its schedules back.
+ * Decides which release's schedules are in force. During a deploy two releases of an app run side by side and declare
+ * different sets. The newest live release wins, so a late restart of the old release does not bring its schedules back.
  */
 import type { DeclaredSet } from '../store.js'
 
-/** A set counts as live until no instance with it has beaten for this long. */
+/** A set counts as live until this long after the newest beat of an instance with it. */
 export const GONE_AFTER_MS = 60_000
 
 const byNumberAndText = new Intl.Collator('en', { numeric: true })

@@ -3,7 +3,7 @@ import { openTimeline, type ParsedTimeline, type Timeline } from '../../time/tim
 /** The fields of a schedule that determine its ticks. */
 export interface TimelineFields {
   readonly timeline: ParsedTimeline
-  /** Where intervals are counted from. */
+  /** The instant from which intervals are counted. */
   readonly anchor: number
   /** The first and the last instant that may be a tick. */
   readonly startsAt?: number

@@ -5,7 +5,7 @@ import type { RunKey } from '../runs/key.js'
 import type { Keep, Target } from '../runs/run.js'
 import type { Plannable } from './plan.js'
 
-/** What the author of a schedule decides, parsed and checked. */
+/** The choices of a schedule's author, parsed and checked. */
 export interface ScheduleDefinition {
   readonly timeline: ParsedTimeline
   readonly startsAt?: number
@@ -33,7 +33,7 @@ export interface Schedule {
   /** From a counter of the store that only grows, so a recreated schedule has a new version. */
   readonly version: number
   readonly definition: ScheduleDefinition
-  /** Where intervals are counted from. */
+  /** The instant from which intervals are counted. */
   readonly anchor: number
   /** Every tick at or before this instant has been accounted for. */
   readonly cursor: number
@@ -41,7 +41,7 @@ export interface Schedule {
   readonly remaining?: number
   /** The next tick that is not recorded yet; absent when there is none. */
   readonly nextAt?: number
-  /** When to plan it again; absent while it is paused or finished. */
+  /** When to plan the schedule again; absent while it is paused or finished. */
   readonly dueAt?: number
   readonly pausedAt?: number
   readonly pauseNote?: string
