@@ -25,7 +25,6 @@ const ROOMS = [
 const IN_ALL = [
   'index.ts',
   'store.ts',
-  ...inRoom('connection', 'wakes'),
   ...inRoom('instances', 'beat', 'declarations', 'join', 'leave', 'list'),
   ...inRoom('locks', 'acquire', 'lease-codec', 'list', 'release', 'renew', 'reset'),
   ...inRoom('records', 'records'),
@@ -38,7 +37,7 @@ const IN_ALL = [
 const IN_SOME = [
   'diagnose.ts',
   'options.ts',
-  ...inRoom('connection', 'beat-store', 'coalesced-writes', 'driver', 'errors', 'reopen'),
+  ...inRoom('connection', 'beat-store', 'coalesced-writes', 'driver', 'errors', 'reopen', 'wakes'),
   ...inRoom('instances', 'instance-codec'),
   ...inRoom('locks', 'pass-on'),
   ...inRoom('runs', 'dedupe', 'transitions'),

@@ -1,6 +1,6 @@
 /** The store contract, one line an operation, over a state. */
+import { Listeners } from '../../core/connection/listeners.js'
 import type { Store } from '../../core/store.js'
-import { listenersOf } from './connection/wakes.js'
 import { beatInstance } from './instances/beat.js'
 import { declareSet, listDeclared } from './instances/declarations.js'
 import { joinInstance } from './instances/join.js'
@@ -37,7 +37,7 @@ import type { MemoryState } from './schema/state.js'
 
 export function storeOn(state: MemoryState): Store {
   const { clock, wakes } = state
-  const { subscribe, announce } = listenersOf(wakes)
+  const listeners = new Listeners()
 
   /** An operation: one time for all of it, its own work, and then what it has freed goes to the next in line. */
   function op<Args extends readonly unknown[], Result>(work: (state: MemoryState, ...args: Args) => Result) {
@@ -46,7 +46,8 @@ export function storeOn(state: MemoryState): Store {
       ripen(state)
       const result = work(state, ...args)
       passOn(state)
-      announce()
+      listeners.announce(wakes)
+      wakes.clear()
       return result
     }
   }
@@ -104,7 +105,7 @@ export function storeOn(state: MemoryState): Store {
     open: async () => {},
     close: async () => {},
     now: async () => clock.now(),
-    subscribe,
+    subscribe: listeners.subscribe,
     freeze: op(freeze),
     thaw: op(thaw),
     frozen: async () => state.frozen,

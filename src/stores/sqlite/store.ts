@@ -127,7 +127,7 @@ export function sqlite(options: SqliteOptions): Store {
     open: () => open.open(),
     close: () => open.close(),
     now: async () => (await open.file()).now(),
-    subscribe: (listener) => open.listeners.subscribe(listener),
+    subscribe: open.listeners.subscribe,
     ...(parsed.clock === systemClock ? { reopen: () => reopen(parsed) } : {}),
     freeze: writes(freeze),
     thaw: writes(thaw),

@@ -8,11 +8,8 @@ import { type Heap, NOWHERE } from '../schema/heap.js'
 import type { Link } from '../schema/list.js'
 import type { InstanceRecord, Lane, LeaseRecord, RunLine, TargetQueue } from '../schema/state.js'
 
-/** A run as the store holds it: what callers see of it, and its places in queues. */
-export interface RunRecord {
-  readonly id: string
-  /** Grows from run to run: the oldest has the smallest. */
-  readonly order: number
+/** What a run is made with. */
+export interface RunFields {
   readonly target: Target
   readonly origin: Origin
   readonly lane: Lane | undefined
@@ -22,17 +19,26 @@ export interface RunRecord {
   readonly payload: string
   readonly priority: number
   readonly keep: Keep
-  key: RunKey | undefined
-  unstamped: boolean
+  readonly key: RunKey | 'unstamped' | undefined
   readonly dedupe: string | undefined
   readonly dedupeForMs: number
+  readonly createdAt: number
+  readyAt: number
+  startBy: number | undefined
+  readonly queue: TargetQueue
+}
+
+/** A run as the store holds it: what callers see of it, and its places in queues. */
+export interface RunRecord extends Omit<RunFields, 'key'> {
+  readonly id: string
+  /** Grows from run to run: the oldest has the smallest. */
+  readonly order: number
+  key: RunKey | undefined
+  unstamped: boolean
 
   state: RunState
   waitsFor: WaitsFor | undefined
   reason: SkipReason | undefined
-  readonly createdAt: number
-  readyAt: number
-  startBy: number | undefined
   attempt: number
   failures: number
   takeovers: number
@@ -43,19 +49,18 @@ export interface RunRecord {
   result: string | undefined
   error: ErrorRecord | undefined
 
-  /** The one that claimed it last. */
+  /** The instance that claimed it last. */
   instance: string | undefined
-  /** The one that runs it now. */
+  /** The instance that runs it now. */
   owner: InstanceRecord | undefined
   /** The number of the claim that started it. */
   claim: number
-  /** Its instance died with it: the next claim is a takeover. */
+  /** Its instance died while it ran: the next claim counts as a takeover. */
   orphaned: boolean
-  /** The token that settled last: settling twice is settling once. */
+  /** The token of the last settlement: the same one again answers `settled`. */
   settledToken: number | undefined
   lease: LeaseRecord | undefined
 
-  readonly queue: TargetQueue
   claimHeap: Heap<'claimPlace', RunRecord> | undefined
   claimPlace: number
   line: RunLine | undefined
@@ -64,46 +69,16 @@ export interface RunRecord {
   ended: Link<RunRecord> | undefined
 }
 
-export type RunFields = Pick<
-  RunRecord,
-  | 'target'
-  | 'origin'
-  | 'lane'
-  | 'tick'
-  | 'backfill'
-  | 'payload'
-  | 'priority'
-  | 'keep'
-  | 'dedupe'
-  | 'dedupeForMs'
-  | 'createdAt'
-  | 'readyAt'
-  | 'startBy'
-  | 'queue'
-> & { readonly key: RunKey | 'unstamped' | undefined }
-
 export function runRecord(id: string, order: number, fields: RunFields): RunRecord {
   return {
+    ...fields,
     id,
     order,
-    target: fields.target,
-    origin: fields.origin,
-    lane: fields.lane,
-    tick: fields.tick,
-    backfill: fields.backfill,
-    payload: fields.payload,
-    priority: fields.priority,
-    keep: fields.keep,
     key: fields.key === 'unstamped' ? undefined : fields.key,
     unstamped: fields.key === 'unstamped',
-    dedupe: fields.dedupe,
-    dedupeForMs: fields.dedupeForMs,
     state: 'ready',
     waitsFor: undefined,
     reason: undefined,
-    createdAt: fields.createdAt,
-    readyAt: fields.readyAt,
-    startBy: fields.startBy,
     attempt: 0,
     failures: 0,
     takeovers: 0,
@@ -119,7 +94,6 @@ export function runRecord(id: string, order: number, fields: RunFields): RunReco
     orphaned: false,
     settledToken: undefined,
     lease: undefined,
-    queue: fields.queue,
     claimHeap: undefined,
     claimPlace: NOWHERE,
     line: undefined,

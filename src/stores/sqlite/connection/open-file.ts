@@ -1,4 +1,5 @@
 /** The life of a store's handle: opened by its first use, brought up to date, closed when every `open` has had its `close`. */
+import { Listeners } from '../../../core/connection/listeners.js'
 import { failure } from '../../../core/errors.js'
 import type { AttemptRef } from '../../../core/instances/instance.js'
 import type { TransactResult } from '../../../core/store.js'
@@ -13,7 +14,6 @@ import { fileError, openError } from './errors.js'
 import { SqliteFile } from './file.js'
 import { FileIdentity } from './file-identity.js'
 import { OtherWriters } from './other-writers.js'
-import { Listeners } from './wakes.js'
 
 export class OpenFile {
   readonly listeners = new Listeners()
@@ -99,7 +99,7 @@ export class OpenFile {
       path,
       clock,
       busyMs,
-      announce: (wakes) => this.listeners.announce(wakes),
+      announce: this.listeners.announce,
       beforeCommit: passOn,
     })
     try {
@@ -114,7 +114,7 @@ export class OpenFile {
     }
     this.#connection = db
     this.#identity = database === undefined ? new FileIdentity(path, clock) : undefined
-    this.#others = new OtherWriters(db, clock, (wakes) => this.listeners.announce(wakes))
+    this.#others = new OtherWriters(db, clock, this.listeners.announce)
     const name = file.name() ?? ''
     if (name !== '') this.#others.watch(name)
     return file
