@@ -1,6 +1,6 @@
 import type { Check } from '../../core/diagnosis.js'
-import type { Connection } from './connection/connection.js'
 import { type Nothing, statement } from './connection/statements.js'
+import type { Snapshot } from './connection/tx.js'
 import source from './diagnose.sql'
 import { INDEXES, SCHEMA_VERSION } from './schema/migrate.js'
 
@@ -11,8 +11,8 @@ const fileSize = statement<Nothing, { pages: number; free: number; page_size: nu
 /** A vacuum is worth it when more than half of the file is empty, and the empty part is larger than this. */
 const MUCH_BYTES = 64 * 2 ** 20
 
-export function diagnose(db: Connection): readonly Check[] {
-  const { sqlite = '', schema = 0 } = db.get(versions, {}) ?? {}
+export function diagnose(snapshot: Snapshot): readonly Check[] {
+  const { sqlite = '', schema = 0 } = snapshot.db.get(versions, {}) ?? {}
   const about = `SQLite ${sqlite}, tables of version ${schema}`
   const newer = schema > SCHEMA_VERSION
   const findings = newer
@@ -23,10 +23,10 @@ export function diagnose(db: Connection): readonly Check[] {
         },
       ]
     : []
-  return [{ name: 'store', about, findings }, indexes(db), bloat(db)]
+  return [{ name: 'store', about, findings }, indexes(snapshot), bloat(snapshot)]
 }
 
-function indexes(db: Connection): Check {
+function indexes({ db }: Snapshot): Check {
   const present = new Set(db.all(presentIndexes, {}).map(({ name }) => name))
   const findings = [...INDEXES]
     .filter(([name]) => !present.has(name))
@@ -37,7 +37,7 @@ function indexes(db: Connection): Check {
   return { name: 'indexes', about: `${INDEXES.size - findings.length} of ${INDEXES.size} are there`, findings }
 }
 
-function bloat(db: Connection): Check {
+function bloat({ db }: Snapshot): Check {
   const { pages = 0, free = 0, page_size = 0 } = db.get(fileSize, {}) ?? {}
   const about = `${megabytes(pages * page_size)}, of which ${megabytes(free * page_size)} are empty`
   const isMuch = free * page_size > MUCH_BYTES && free > pages / 2

@@ -1,11 +1,10 @@
 /** The store contract, one line an operation. */
 import { systemClock } from '../../core/clock.js'
 import type { Store } from '../../core/store.js'
-import type { Connection } from './connection/connection.js'
 import type { SqliteFile } from './connection/file.js'
 import { OpenFile } from './connection/open-file.js'
 import { reopen } from './connection/reopen.js'
-import type { Tx } from './connection/tx.js'
+import type { Snapshot, Tx } from './connection/tx.js'
 import type { Steps } from './connection/write-queue.js'
 import { diagnose } from './diagnose.js'
 import { beatInstance } from './instances/beat.js'
@@ -57,13 +56,9 @@ export function sqlite(options: SqliteOptions): Store {
       (await open.file()).writeInSteps((tx) => work(tx, ...args))
   /** Operations that only read. */
   const reads =
-    <Args extends readonly unknown[], Result>(work: (db: Connection, ...args: Args) => Result) =>
+    <Args extends readonly unknown[], Result>(work: (snapshot: Snapshot, ...args: Args) => Result) =>
     async (...args: Args): Promise<Result> =>
-      (await open.file()).read((db) => work(db, ...args))
-  const readsNow =
-    <Args extends readonly unknown[], Result>(work: (db: Connection, now: number, ...args: Args) => Result) =>
-    async (...args: Args): Promise<Result> =>
-      (await open.file()).read((db, now) => work(db, now, ...args))
+      (await open.file()).read((snapshot) => work(snapshot, ...args))
   /** Operations that read and write as often as they need. */
   const uses =
     <Args extends readonly unknown[], Result>(work: (file: SqliteFile, ...args: Args) => Promise<Result>) =>
@@ -72,7 +67,7 @@ export function sqlite(options: SqliteOptions): Store {
 
   const enqueue = writesInSteps(enqueueRuns)
   const acquire = writes(acquireLease)
-  const look = readsNow(lookForLease)
+  const look = reads(lookForLease)
   return {
     supports: { transactions: true, wakeups: false, durable: true, shared: true },
     schedules: {
@@ -92,8 +87,8 @@ export function sqlite(options: SqliteOptions): Store {
       settle: uses(settleRuns),
       get: reads(getRun),
       list: uses(listRuns),
-      backlog: readsNow(readyBacklog),
-      available: readsNow(isAvailable),
+      backlog: reads(readyBacklog),
+      available: reads(isAvailable),
       cancel: writes(cancelRun),
       retry: writes(retryRun),
       stamp: writesInSteps(stampRuns),
@@ -105,8 +100,8 @@ export function sqlite(options: SqliteOptions): Store {
       acquire: async (request) => (await look(request)) ?? acquire(request),
       renew: writesInSteps(renewLeases),
       release: writes(releaseLease),
-      inspect: readsNow(inspectLease),
-      list: readsNow(listLeases),
+      inspect: reads(inspectLease),
+      list: reads(listLeases),
       reset: writes(resetLease),
     },
     instances: {
@@ -120,8 +115,8 @@ export function sqlite(options: SqliteOptions): Store {
     },
     records: {
       put: writes(putRecord),
-      get: readsNow(getRecord),
-      list: readsNow(listRecords),
+      get: reads(getRecord),
+      list: reads(listRecords),
       remove: writes(removeRecord),
     },
     open: () => open.open(),

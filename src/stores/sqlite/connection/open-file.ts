@@ -105,7 +105,7 @@ export class OpenFile {
     try {
       // Ten processes may start at once: the first one that gets the write lock migrates, and the others find it done.
       await file.patiently(() => configure(db))
-      const version = await file.read((read) => schemaVersion(read, path))
+      const version = await file.read((read) => schemaVersion(read.db, path))
       checkVersion(version, path)
       if (version < SCHEMA_VERSION) this.foundVersion = await file.write((tx) => migrate(tx.db, path))
     } catch (error) {

@@ -1,11 +1,15 @@
 import type { Hint } from '../../../core/connection/hint.js'
 import type { Connection } from './connection.js'
 
-/** One operation inside a write transaction. */
-export interface Tx {
+/** What an operation reads from. */
+export interface Snapshot {
   readonly db: Connection
   /** The store's time for the whole operation. */
   readonly now: number
+}
+
+/** One operation inside a write transaction. */
+export interface Tx extends Snapshot {
   /** Lock names and schedules that the operation has freed. `locks/pass-on.ts` serves their waiters before the commit. */
   readonly freedNames: Set<string>
   readonly freedSchedules: Set<string>

@@ -1,7 +1,6 @@
 import type { BeatRequest, BeatResult } from '../../../core/instances/instance.js'
-import type { Connection } from '../connection/connection.js'
 import { statement } from '../connection/statements.js'
-import type { Tx } from '../connection/tx.js'
+import type { Snapshot, Tx } from '../connection/tx.js'
 import { type RunRow, runId } from '../runs/run-codec.js'
 import { loadRun, takeOver } from '../runs/transitions.js'
 import source from './beat.sql'
@@ -53,6 +52,6 @@ const runningOf = statement<One & { limit: number }, RunRow>(source, 'runningOf'
 /** As SQLite has it. */
 const NO_LIMIT = -1
 
-export function runningRuns(db: Connection, instance: string, limit = NO_LIMIT): readonly RunRow[] {
+export function runningRuns({ db }: Snapshot, instance: string, limit = NO_LIMIT): readonly RunRow[] {
   return db.all(runningOf, { instance, limit })
 }

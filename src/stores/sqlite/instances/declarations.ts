@@ -1,7 +1,6 @@
 import type { DeclaredSet } from '../../../core/store.js'
-import type { Connection } from '../connection/connection.js'
 import { statement } from '../connection/statements.js'
-import type { Tx } from '../connection/tx.js'
+import type { Snapshot, Tx } from '../connection/tx.js'
 import source from './declarations.sql'
 import { type DeclaredRow, toDeclared } from './instance-codec.js'
 
@@ -11,7 +10,7 @@ const selectDeclared = statement<{ app: string }, DeclaredRow>(source, 'listDecl
 const declareStatement = statement<Declaration>(source, 'declareSet')
 const noteAliveStatement = statement<{ app: string; hash: string; now: number }>(source, 'noteAlive')
 
-export function listDeclared(db: Connection, app: string): DeclaredSet[] {
+export function listDeclared({ db }: Snapshot, app: string): DeclaredSet[] {
   return db.all(selectDeclared, { app }).map(toDeclared)
 }
 

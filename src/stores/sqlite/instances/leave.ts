@@ -12,7 +12,7 @@ export function* leaveInstance(tx: Tx, instance: string): Steps<void> {
 
 /** Takes over what an instance runs, and forgets it. */
 export function* forget(tx: Tx, instance: string, died: boolean): Steps<void> {
-  yield* stepwise(runningRuns(tx.db, instance), (run) => takeOver(tx, run, died))
+  yield* stepwise(runningRuns(tx, instance), (run) => takeOver(tx, run, died))
   forgetInstance(tx, instance)
 }
 

@@ -27,9 +27,8 @@
  */
 import { type AcquireRequest, type AcquireResult, isFreshPlace } from '../../../core/locks/lease.js'
 import { nextToken } from '../../../core/locks/token.js'
-import type { Connection } from '../connection/connection.js'
 import { statement } from '../connection/statements.js'
-import type { Tx } from '../connection/tx.js'
+import type { Snapshot, Tx } from '../connection/tx.js'
 import { loadRun, takeOver } from '../runs/transitions.js'
 import source from './acquire.sql'
 import { type LeaseRow, toLease } from './lease-codec.js'
@@ -69,21 +68,21 @@ function extendOwn(tx: Tx, { name, holder, ttlMs }: AcquireRequest): LeaseRow | 
 const selectHolders = statement<{ name: string }, LeaseRow>(source, 'holdersOf')
 const selectHolder = statement<{ name: string; holder: string }, LeaseRow>(source, 'holderOf')
 
-export function holdersOf({ db }: Pick<Tx, 'db'>, name: string): readonly LeaseRow[] {
+export function holdersOf({ db }: Snapshot, name: string): readonly LeaseRow[] {
   return db.all(selectHolders, { name })
 }
 
-export function holderOf({ db }: Pick<Tx, 'db'>, name: string, holder: string): LeaseRow | undefined {
+export function holderOf({ db }: Snapshot, name: string, holder: string): LeaseRow | undefined {
   return db.get(selectHolder, { name, holder })
 }
 
 /** An expired holder is not counted, but it is removed only when another holder takes its permit. */
-export function liveHolders(tx: Pick<Tx, 'db' | 'now'>, name: string): LeaseRow[] {
-  return holdersOf(tx, name).filter(({ expires_at }) => expires_at > tx.now)
+export function liveHolders(snapshot: Snapshot, name: string): LeaseRow[] {
+  return holdersOf(snapshot, name).filter(({ expires_at }) => expires_at > snapshot.now)
 }
 
-export function isBusy(tx: Pick<Tx, 'db' | 'now'>, name: string, permits: number): boolean {
-  return liveHolders(tx, name).length >= permits
+export function isBusy(snapshot: Snapshot, name: string, permits: number): boolean {
+  return liveHolders(snapshot, name).length >= permits
 }
 
 export interface LockGrant {
@@ -142,27 +141,27 @@ export function makeRoom(tx: Tx, name: string, permits: number): void {
  * The answer for a waiter that still has to wait, without a write. Undefined when something has to be written: otherwise waiters
  * that ask every 250 ms would keep the file's one writer busy.
  */
-export function lookForLease(db: Connection, now: number, request: AcquireRequest): AcquireResult | undefined {
-  if (!hasFreshPlace(db, now, request)) return undefined
-  const holders = liveHolders({ db, now }, request.name)
-  return holders.length < request.permits ? undefined : busy(holders, now)
+export function lookForLease(snapshot: Snapshot, request: AcquireRequest): AcquireResult | undefined {
+  if (!hasFreshPlace(snapshot, request)) return undefined
+  const holders = liveHolders(snapshot, request.name)
+  return holders.length < request.permits ? undefined : busy(holders, snapshot.now)
 }
 
 type Place = { name: string; holder: string; ttlMs: number; permits: number }
 const placeOf = statement<Place, { until: number }>(source, 'placeOf')
 
 /** Whether a waiter has a place that need not be prolonged yet. */
-function hasFreshPlace(db: Connection, now: number, { name, holder, ttlMs, permits, waitMs = 0 }: AcquireRequest) {
+function hasFreshPlace({ db, now }: Snapshot, { name, holder, ttlMs, permits, waitMs = 0 }: AcquireRequest) {
   const place = waitMs > 0 ? db.get(placeOf, { name, holder, ttlMs, permits }) : undefined
   return place !== undefined && isFreshPlace(place.until, now, waitMs)
 }
 
 const insertPlace = statement<Place & { instance: string | null; floor: number; until: number }>(source, 'keepPlace')
 
-function keepPlace({ db, now }: Tx, request: AcquireRequest): void {
+function keepPlace(tx: Tx, request: AcquireRequest): void {
   const { name, holder, ttlMs, permits, instance = null, floor, waitMs = 0 } = request
-  if (waitMs <= 0 || hasFreshPlace(db, now, request)) return
-  db.run(insertPlace, { name, holder, ttlMs, permits, instance, floor, until: now + waitMs })
+  if (waitMs <= 0 || hasFreshPlace(tx, request)) return
+  tx.db.run(insertPlace, { name, holder, ttlMs, permits, instance, floor, until: tx.now + waitMs })
 }
 
 function busy(holders: readonly LeaseRow[], now: number): AcquireResult {

@@ -2,14 +2,14 @@ import { checkPageLimit } from '../../../core/checks/page-limit.js'
 import type { Lease } from '../../../core/locks/lease.js'
 import { afterPrefix } from '../../../core/names/text-order.js'
 import type { Page } from '../../../core/store.js'
-import type { Connection } from '../connection/connection.js'
 import { statement } from '../connection/statements.js'
+import type { Snapshot } from '../connection/tx.js'
 import { liveHolders } from './acquire.js'
 import { type LeaseRow, toLease } from './lease-codec.js'
 import source from './list.sql'
 
-export function inspectLease(db: Connection, now: number, name: string): Lease[] {
-  return liveHolders({ db, now }, name).map(toLease)
+export function inspectLease(snapshot: Snapshot, name: string): Lease[] {
+  return liveHolders(snapshot, name).map(toLease)
 }
 
 type Range = { name: string; holder: string; prefix: string; beyond: string; now: number; limit: number }
@@ -17,8 +17,7 @@ const listHolders = statement<Range, LeaseRow>(source, 'listHolders')
 
 /** The cursor is the name and the holder of the last one. */
 export function listLeases(
-  db: Connection,
-  now: number,
+  { db, now }: Snapshot,
   query: { readonly prefix?: string; readonly after?: string; readonly limit: number },
 ): Page<Lease> {
   const { prefix = '', after = '', limit } = query

@@ -6,9 +6,8 @@
  * - When all that is left of a schedule's runs waits for the others (`queue-one`, `queue-all`, `cancel-running`), the oldest
  *   becomes ready.
  */
-import type { Connection } from '../connection/connection.js'
 import { statement } from '../connection/statements.js'
-import type { Tx } from '../connection/tx.js'
+import type { Snapshot, Tx } from '../connection/tx.js'
 import { keyLimit, type RunRow } from '../runs/run-codec.js'
 import { makeReady } from '../runs/transitions.js'
 import { grantLock, isBusy, liveHolders } from './acquire.js'
@@ -27,7 +26,7 @@ export function passOn(tx: Tx): void {
       db.run(noteFreed, { name, now })
     }
     for (const schedule of schedulesWithWaiters(tx)) {
-      const run = firstOfSchedule(db, now, schedule)
+      const run = firstOfSchedule(tx, schedule)
       if (run !== undefined) makeReady(tx, run)
     }
   }
@@ -43,7 +42,7 @@ type WaiterRow = {
 }
 const selectFirstWaiter = statement<{ name: string }, WaiterRow>(source, 'firstWaiter')
 
-export function firstWaiter(db: Connection, name: string): WaiterRow | undefined {
+export function firstWaiter({ db }: Snapshot, name: string): WaiterRow | undefined {
   return db.get(selectFirstWaiter, { name })
 }
 
@@ -52,7 +51,7 @@ export function firstWaiter(db: Connection, name: string): WaiterRow | undefined
  * asking again proves that the waiter lives. Places that have expired are gone.
  */
 export function grantWaiters(tx: Tx, name: string): void {
-  for (let waiter = firstWaiter(tx.db, name); waiter !== undefined; waiter = firstWaiter(tx.db, name)) {
+  for (let waiter = firstWaiter(tx, name); waiter !== undefined; waiter = firstWaiter(tx, name)) {
     const { holder, ttl_ms, permits, instance, floor, until } = waiter
     if (until > tx.now) {
       if (isBusy(tx, name, permits)) return
@@ -67,11 +66,11 @@ const oldestDueRun = statement<{ name: string; now: number }, { run: number | nu
 const selectOldestWaiting = statement<{ name: string }, RunRow>(source, 'oldestWaitingRun')
 
 /** The id of the oldest run of a key that is ready and due; infinite when there is none. */
-export function oldestDue({ db, now }: Pick<Tx, 'db' | 'now'>, name: string): number {
+export function oldestDue({ db, now }: Snapshot, name: string): number {
   return db.get(oldestDueRun, { name, now })?.run ?? Number.POSITIVE_INFINITY
 }
 
-export function oldestWaiting({ db }: Pick<Tx, 'db'>, name: string): RunRow | undefined {
+export function oldestWaiting({ db }: Snapshot, name: string): RunRow | undefined {
   return db.get(selectOldestWaiting, { name })
 }
 
@@ -101,6 +100,6 @@ function schedulesWithWaiters({ db, freedSchedules }: Tx): string[] {
   return db.all(selectSchedules, { schedules }).map(({ schedule }) => schedule)
 }
 
-export function firstOfSchedule(db: Connection, now: number, schedule: string): RunRow | undefined {
+export function firstOfSchedule({ db, now }: Snapshot, schedule: string): RunRow | undefined {
   return db.get(selectFirst, { schedule, now })
 }

@@ -2,9 +2,8 @@ import type { Json } from '../../../core/checks/json.js'
 import { checkPageLimit } from '../../../core/checks/page-limit.js'
 import { checkRecordName, type RecordQuery, type RecordWrite, type StoredRecord } from '../../../core/records/record.js'
 import type { Page, RecordPutResult } from '../../../core/store.js'
-import type { Connection } from '../connection/connection.js'
 import { statement } from '../connection/statements.js'
-import type { Tx } from '../connection/tx.js'
+import type { Snapshot, Tx } from '../connection/tx.js'
 import source from './records.sql'
 
 type Name = { kind: string; id: string }
@@ -25,10 +24,11 @@ const listStatement = statement<Range, RecordRow>(source, 'listRecords')
 const listBackwards = statement<Range, RecordRow>(source, 'listRecordsBackwards')
 const removeStatement = statement<Name & { now: number }>(source, 'removeRecord')
 
-export function putRecord({ db, now }: Tx, { kind, id, body, ttlMs, ifAbsent }: RecordWrite): RecordPutResult {
+export function putRecord(tx: Tx, { kind, id, body, ttlMs, ifAbsent }: RecordWrite): RecordPutResult {
+  const { db, now } = tx
   checkRecordName(kind, 'kind')
   checkRecordName(id, 'id')
-  const known = ifAbsent ? getRecord(db, now, kind, id) : undefined
+  const known = ifAbsent ? getRecord(tx, kind, id) : undefined
   if (known !== undefined) return { written: false, record: known }
   const expiresAt = ttlMs === undefined ? null : now + Math.ceil(ttlMs)
   const text = JSON.stringify(body)
@@ -36,7 +36,7 @@ export function putRecord({ db, now }: Tx, { kind, id, body, ttlMs, ifAbsent }: 
   return { written: true, record: toRecord({ kind, id, body: text, written_at: now, expires_at: expiresAt }) }
 }
 
-export function getRecord(db: Connection, now: number, kind: string, id: string): StoredRecord | undefined {
+export function getRecord({ db, now }: Snapshot, kind: string, id: string): StoredRecord | undefined {
   const row = db.get(getStatement, { kind, id, now })
   return row === undefined ? undefined : toRecord(row)
 }
@@ -44,7 +44,7 @@ export function getRecord(db: Connection, now: number, kind: string, id: string)
 /** After every id there can be: ids are printable ASCII of at most 255 characters. */
 const END = '~'.repeat(256)
 
-export function listRecords(db: Connection, now: number, query: RecordQuery): Page<StoredRecord> {
+export function listRecords({ db, now }: Snapshot, query: RecordQuery): Page<StoredRecord> {
   const { kind, limit, backwards = false, after = backwards ? END : '' } = query
   checkPageLimit(limit)
   const rows = db.all(backwards ? listBackwards : listStatement, { kind, after, now, limit: limit + 1 })

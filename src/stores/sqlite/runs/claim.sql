@@ -34,7 +34,7 @@ select
 from belfry_instances where id = :instance;
 
 -- statement: startedBy
--- What a claim has started and still runs, as one text: drivers take twice as long for rows of so many values.
+-- What a claim has started and still runs, as one JSON text: drivers take twice as long to read rows with so many columns.
 select json_group_array(json_object(
   'id', id, 'state', state, 'waits_for', waits_for, 'reason', reason, 'target', target, 'options', options,
   'origin', origin, 'schedule', schedule, 'tick', tick, 'backfill', backfill, 'payload', payload,

@@ -12,71 +12,57 @@ import type { ClaimedRun, ClaimRequest, ClaimResult } from '../../../core/store.
 import type { Connection } from '../connection/connection.js'
 import type { SqliteFile } from '../connection/file.js'
 import { statement } from '../connection/statements.js'
-import type { Tx } from '../connection/tx.js'
+import type { Snapshot, Tx } from '../connection/tx.js'
 import { addHolder, isBusy, leastToken, makeRoom } from '../locks/acquire.js'
 import { grantWaiters, oldestDue, oldestWaiting, readyWaitingRuns } from '../locks/pass-on.js'
 import source from './claim.sql'
 import { keyLimit, type RunRow, toRun } from './run-codec.js'
 import { loadRun, makeWait, skipRun, startRuns } from './transitions.js'
 
-/** How many runs one transaction looks at: as long as it lasts, no other process can write. */
-const LOOKS = 300
-
 export async function claimRuns(file: SqliteFile, request: ClaimRequest): Promise<ClaimResult> {
-  const idle = await file.read((db, now) => idleAnswer(db, now, request))
+  const idle = await file.read((snapshot) => idleAnswer(snapshot, request))
   if (idle !== undefined) return idle
-  let started: readonly DueRun[] = []
-  for (let first = true; ; first = false) {
-    const step = await file.write((tx) => claimStep(tx, request, started, first))
-    if (step.idle !== undefined) return step.idle
-    started = step.started
+  const started: DueRun[] = []
+  for (;;) {
+    const step = await file.write((tx) => claimStep(tx, request, started, file.share))
+    started.push(...step.started)
     if (!step.done) continue
-    const runs = await file.read((db) => startedRuns(db, request))
-    return answer(step.now, inOrderOf(started, runs), step.nextAt)
+    return file.read(({ db }) => {
+      const runs = new Map(startedRuns(db, request).map((run) => [run.id, run]))
+      const inOrder = started.flatMap(({ id }) => runs.get(id) ?? [])
+      return answer({ db, now: step.now }, request, inOrder)
+    })
   }
+}
+
+/** The answer when there is nothing to start, as for most polls: it needs no transaction. */
+function idleAnswer(snapshot: Snapshot, request: ClaimRequest): ClaimResult | undefined {
+  const status = statusOf(snapshot, request)
+  const isDue = ({ first_at }: Group) => first_at <= snapshot.now
+  if (status === 'may start' && readyGroups(snapshot, targetsOf(request)).some(isDue)) return undefined
+  return answer(snapshot, request, status === 'repeated' ? startedRuns(snapshot.db, request) : [])
 }
 
 type StatusRow = { expires_at: number; dead: number; frozen: number; repeated: number }
 const claimStatus = statement<{ instance: string; claim: number }, StatusRow>(source, 'claimStatus')
 
-type Status = 'may start' | 'may not start' | 'repeated'
-
-function statusOf(db: Connection, now: number, { instance, claim }: ClaimRequest): Status {
+function statusOf({ db, now }: Snapshot, { instance, claim }: ClaimRequest) {
   const row = db.get(claimStatus, { instance, claim })
   if (row === undefined || row.frozen === 1 || row.dead === 1 || row.expires_at <= now) return 'may not start'
   return row.repeated === 1 ? 'repeated' : 'may start'
 }
 
-/** The answer when there is nothing to start, as for most polls: it needs no transaction. */
-function idleAnswer(db: Connection, now: number, request: ClaimRequest): ClaimResult | undefined {
-  const groups = readyGroups(db, targetsOf(request))
-  const status = statusOf(db, now, request)
-  if (status === 'may start' && groups.some(({ first_at }) => first_at <= now)) return undefined
-  return answer(now, status === 'repeated' ? startedRuns(db, request) : [], nextReadyAt(db, now, groups))
-}
-
-interface Step {
-  readonly now: number
-  /** What the claim has started so far. */
-  readonly started: readonly DueRun[]
-  readonly done: boolean
-  readonly nextAt?: number | undefined
-  /** The answer, when nothing is to be started. */
-  readonly idle?: ClaimResult
-}
-
-function claimStep(tx: Tx, request: ClaimRequest, before: readonly DueRun[], first: boolean): Step {
-  const { db, now } = tx
-  const idle = first ? idleAnswer(db, now, request) : undefined
-  if (idle !== undefined) return { now, started: before, done: true, idle }
-  const claim = new Claim(tx, request, before)
-  claim.start()
-  const nextAt = claim.done ? nextReadyAt(db, now, readyGroups(db, targetsOf(request))) : undefined
-  return { now, started: claim.started, done: claim.done, nextAt }
+/** One transaction of a claim, which has started `before` so far. */
+function claimStep(tx: Tx, request: ClaimRequest, before: readonly DueRun[], looks: number) {
+  const claim = new Claim(tx, request, before, looks)
+  if (before.length === 0 && statusOf(tx, request) !== 'may start') claim.done = true
+  else claim.start()
+  return { now: tx.now, started: claim.started, done: claim.done }
 }
 
 /** The part of a claim that one transaction does. */
 class Claim {
+  /** What this transaction has started. */
   readonly started: DueRun[] = []
   /** Nothing is left to start, or no room to start it. */
   done = false
@@ -85,21 +71,24 @@ class Claim {
   /** How many more runs of each target, in all, and in this transaction. */
   readonly #capacities: Map<string, number>
   #room: number
-  #looks = LOOKS
+  #looks: number
 
-  constructor(tx: Tx, request: ClaimRequest, before: readonly DueRun[]) {
+  constructor(tx: Tx, request: ClaimRequest, before: readonly DueRun[], looks: number) {
+    this.#looks = looks
     this.#tx = tx
     this.#request = request
     this.#capacities = capacities(request)
     this.#room = request.limit
-    for (const run of before) this.#take(run)
+    for (const run of before) this.#count(run)
   }
 
   start(): void {
-    const { db, now } = this.#tx
+    const { now } = this.#tx
     const targets = targetsOf(this.#request)
     while (!this.done && this.#looks > 0) {
-      const groups = readyGroups(db, targets).filter((group) => group.first_at <= now && this.#capacity(group) > 0)
+      const groups = readyGroups(this.#tx, targets).filter(
+        (group) => group.first_at <= now && this.#capacity(group) > 0,
+      )
       if (this.#room <= 0 || groups.length === 0) this.done = true
       else this.#startSome(groups)
     }
@@ -165,6 +154,10 @@ class Claim {
 
   #take(run: DueRun): void {
     this.started.push(run)
+    this.#count(run)
+  }
+
+  #count(run: DueRun): void {
     this.#capacities.set(run.target, this.#capacity(run) - 1)
     this.#room -= 1
   }
@@ -200,7 +193,7 @@ export interface Group {
 const selectGroups = statement<{ targets: string }, Group>(source, 'readyGroups')
 
 /** `targets` is a JSON list. */
-export function readyGroups(db: Connection, targets: string): readonly Group[] {
+export function readyGroups({ db }: Snapshot, targets: string): readonly Group[] {
   return db.all(selectGroups, { targets })
 }
 
@@ -208,13 +201,12 @@ type After = { target: string; priority: number; now: number }
 const nextAfter = statement<After, { at: number | null }>(source, 'nextAfter')
 
 /** The earliest instant still ahead. */
-function nextReadyAt(db: Connection, now: number, groups: readonly Group[]): number | undefined {
+function nextReadyAt({ db, now }: Snapshot, groups: readonly Group[]): number {
   const instants = groups.map(({ target, priority, first_at }) => {
     if (first_at > now) return first_at
     return db.get(nextAfter, { target, priority, now })?.at ?? Number.POSITIVE_INFINITY
   })
-  const next = Math.min(...instants)
-  return Number.isFinite(next) ? next : undefined
+  return Math.min(...instants)
 }
 
 type DueRun = Pick<RunRow, 'id' | 'target' | 'ready_at' | 'start_by' | 'attempt' | 'key' | 'key_limit'>
@@ -237,17 +229,15 @@ function targetsOf(request: ClaimRequest): string {
 
 const startedBy = statement<{ instance: string; claim: number }, { runs: string }>(source, 'startedBy')
 
+/** What a claim has started and still runs. */
 function startedRuns(db: Connection, { instance, claim }: ClaimRequest): readonly RunRow[] {
   return JSON.parse(db.get(startedBy, { instance, claim })?.runs ?? '[]') as RunRow[]
 }
 
-function inOrderOf(started: readonly DueRun[], runs: readonly RunRow[]): RunRow[] {
-  const byId = new Map(runs.map((run) => [run.id, run]))
-  return started.flatMap(({ id }) => byId.get(id) ?? [])
-}
-
-function answer(now: number, runs: readonly RunRow[], nextAt: number | undefined): ClaimResult {
-  return { now, runs: runs.map(toRun).filter(isClaimed), ...(nextAt === undefined ? {} : { nextReadyAt: nextAt }) }
+function answer(snapshot: Snapshot, request: ClaimRequest, runs: readonly RunRow[]): ClaimResult {
+  const nextAt = nextReadyAt(snapshot, readyGroups(snapshot, targetsOf(request)))
+  const next = Number.isFinite(nextAt) ? { nextReadyAt: nextAt } : {}
+  return { now: snapshot.now, runs: runs.map(toRun).filter(isClaimed), ...next }
 }
 
 function isClaimed(run: Run): run is ClaimedRun {

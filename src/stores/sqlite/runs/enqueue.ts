@@ -61,7 +61,7 @@ function holderOfKey(tx: Tx, { key, checkKey, readyAt, delayMs = 0 }: NewRun): n
   if (!checkKey || key === undefined || key === 'unstamped') return undefined
   const at = readyAt ?? tx.now + delayMs
   if (at > tx.now) return tx.db.get(sameInstant, { key: key.name, readyAt: at })?.id
-  return countEngaged(tx.db, tx.now, key.name, key.limit) < key.limit ? undefined : firstEngaged(tx, key.name)
+  return countEngaged(tx, key.name, key.limit) < key.limit ? undefined : firstEngaged(tx, key.name)
 }
 
 const firstBegun = statement<{ key: string }, Pick<RunRow, 'id' | 'state'>>(source, 'firstBegun')

@@ -1,7 +1,6 @@
 import type { Frozen } from '../../../core/store.js'
-import type { Connection } from '../connection/connection.js'
 import { statement } from '../connection/statements.js'
-import type { Tx } from '../connection/tx.js'
+import type { Snapshot, Tx } from '../connection/tx.js'
 import source from './freeze.sql'
 
 const freezeStatement = statement<{ value: string }>(source, 'freeze')
@@ -18,7 +17,7 @@ export function thaw({ db, wakes }: Tx): void {
   wakes.add('runs')
 }
 
-export function frozen(db: Connection): Frozen | undefined {
+export function frozen({ db }: Snapshot): Frozen | undefined {
   const row = db.get(frozenStatement, {})
   return row === undefined ? undefined : (JSON.parse(row.value) as Frozen)
 }

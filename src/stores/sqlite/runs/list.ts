@@ -1,14 +1,14 @@
 import { checkPageLimit } from '../../../core/checks/page-limit.js'
 import type { Run } from '../../../core/runs/run.js'
 import type { Page, RunQuery } from '../../../core/store.js'
-import type { Connection } from '../connection/connection.js'
 import type { SqliteFile } from '../connection/file.js'
 import { type Given, statement, withConditions } from '../connection/statements.js'
+import type { Snapshot } from '../connection/tx.js'
 import source from './list.sql'
 import { type RunRow, runId, runNumber, toRun } from './run-codec.js'
 import { findRun } from './transitions.js'
 
-export function getRun(db: Connection, id: string): Run | undefined {
+export function getRun({ db }: Snapshot, id: string): Run | undefined {
   const run = findRun(db, id)
   return run === undefined ? undefined : toRun(run)
 }
@@ -37,7 +37,7 @@ export async function listRuns(file: SqliteFile, query: RunQuery): Promise<Page<
     if (windows * WINDOW >= most) return { items: found.map(toRun), next: runId(before) }
     const from = byIndex && windows >= WINDOWS ? oldest : Math.max(before - WINDOW, oldest)
     const window = { ...given, before, from, limit: query.limit + 1 - found.length }
-    found.push(...(await file.read((db) => db.all(select, window))))
+    found.push(...(await file.read(({ db }) => db.all(select, window))))
     before = from
     await file.breathe()
   }
@@ -46,7 +46,7 @@ export async function listRuns(file: SqliteFile, query: RunQuery): Promise<Page<
   return found.length > query.limit && last !== undefined ? { items, next: last.id } : { items }
 }
 
-function bounds(db: Connection): { oldest: number; newest: number } {
+function bounds({ db }: Snapshot): { oldest: number; newest: number } {
   const { oldest, newest } = db.get(runBounds, {}) ?? {}
   return { oldest: oldest ?? 1, newest: newest ?? 0 }
 }

@@ -3,10 +3,9 @@
  * served here too. What needs no repair is only read.
  */
 import type { RescueResult } from '../../../core/store.js'
-import type { Connection } from '../connection/connection.js'
 import type { SqliteFile } from '../connection/file.js'
 import { type Statement, statement } from '../connection/statements.js'
-import type { Tx } from '../connection/tx.js'
+import type { Snapshot, Tx } from '../connection/tx.js'
 import { runningRuns } from '../instances/beat.js'
 import { forgetInstance } from '../instances/leave.js'
 import { isBusy } from '../locks/acquire.js'
@@ -20,7 +19,7 @@ const STEP = 200
 
 export async function rescueRuns(file: SqliteFile, limit: number): Promise<RescueResult> {
   let [rescued, lost] = [0, 0]
-  const gone = await file.read((db, now) => db.all(expiredInstances, { now }))
+  const gone = await file.read(({ db, now }) => db.all(expiredInstances, { now }))
   for (const { id } of gone) {
     for (let isLeft = true; isLeft && rescued + lost < limit; ) {
       const room = Math.min(limit - rescued - lost, STEP)
@@ -40,7 +39,7 @@ const declareDead = statement<{ instance: string; now: number }>(source, 'declar
 
 function rescueInstance(tx: Tx, instance: string, limit: number): RescueResult {
   if (tx.db.run(declareDead, { instance, now: tx.now }) === 0) return { rescued: 0, lost: 0 }
-  const outcomes = runningRuns(tx.db, instance, limit).map((run) => takeOver(tx, run, true))
+  const outcomes = runningRuns(tx, instance, limit).map((run) => takeOver(tx, run, true))
   if (outcomes.length < limit) forgetInstance(tx, instance)
   const lost = outcomes.filter((outcome) => outcome === 'lost').length
   return { rescued: outcomes.length - lost, lost }
@@ -54,14 +53,14 @@ const schedulesWithWaiters = statement<Range, { name: string }>(source, 'schedul
 async function serveWaiters(
   file: SqliteFile,
   select: Statement<Range, { name: string }>,
-  canServe: (db: Connection, now: number, name: string) => boolean,
+  canServe: (snapshot: Snapshot, name: string) => boolean,
   freed: (tx: Tx) => Set<string>,
 ): Promise<void> {
   for (let range: Range | undefined = { after: '', limit: STEP }; range !== undefined; ) {
     const from: Range = range
-    const { names, servable } = await file.read((db, now) => {
-      const waited = db.all(select, from).map(({ name }) => name)
-      return { names: waited, servable: waited.filter((name) => canServe(db, now, name)) }
+    const { names, servable } = await file.read((snapshot) => {
+      const waited = snapshot.db.all(select, from).map(({ name }) => name)
+      return { names: waited, servable: waited.filter((name) => canServe(snapshot, name)) }
     })
     if (servable.length > 0) {
       await file.write((tx) => {
@@ -74,13 +73,13 @@ async function serveWaiters(
   }
 }
 
-function isServable(db: Connection, now: number, name: string): boolean {
-  const waiter = firstWaiter(db, name)
-  if (waiter !== undefined && (waiter.until <= now || !isBusy({ db, now }, name, waiter.permits))) return true
-  const run = oldestWaiting({ db }, name)
-  return run !== undefined && oldestDue({ db, now }, name) >= run.id && !isBusy({ db, now }, name, keyLimit(run))
+function isServable(snapshot: Snapshot, name: string): boolean {
+  const waiter = firstWaiter(snapshot, name)
+  if (waiter !== undefined && (waiter.until <= snapshot.now || !isBusy(snapshot, name, waiter.permits))) return true
+  const run = oldestWaiting(snapshot, name)
+  return run !== undefined && oldestDue(snapshot, name) >= run.id && !isBusy(snapshot, name, keyLimit(run))
 }
 
-function hasNext(db: Connection, now: number, schedule: string): boolean {
-  return firstOfSchedule(db, now, schedule) !== undefined
+function hasNext(snapshot: Snapshot, schedule: string): boolean {
+  return firstOfSchedule(snapshot, schedule) !== undefined
 }

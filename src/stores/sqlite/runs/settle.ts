@@ -20,25 +20,27 @@ import {
   succeedPlain,
 } from './transitions.js'
 
-/** How many attempts one transaction ends: as long as it lasts, no other process can write. */
-const STEP = 300
-
 export async function settleRuns(file: SqliteFile, settlements: readonly Settlement[]): Promise<SettleResult[]> {
   const results: SettleResult[] = []
   while (results.length < settlements.length) {
-    const step = settlements.slice(results.length, results.length + STEP)
+    const step = settlements.slice(results.length, results.length + file.share)
     results.push(...(await file.write((tx) => settleStep(tx, step))))
   }
   return results
 }
 
+/** Most attempts have succeeded, and their end frees nothing: these end together. */
 function settleStep(tx: Tx, settlements: readonly Settlement[]): SettleResult[] {
-  const ended = succeedPlain(tx, settlements.map(successOf))
-  return settlements.map((settlement, place) => (ended.has(place) ? 'settled' : settleRun(tx, settlement)))
+  const ended = succeedPlain(tx, settlements.flatMap(successOf))
+  return settlements.map((settlement) =>
+    ended.get(settlement.run) === settlement.token ? 'settled' : settleRun(tx, settlement),
+  )
 }
 
-function successOf({ run, token, outcome }: Settlement): Success | undefined {
-  return outcome.kind === 'succeeded' ? { run: runNumber(run), token, result: resultOf(outcome) } : undefined
+function successOf({ run, token, outcome }: Settlement): Success[] {
+  const number = runNumber(run)
+  if (outcome.kind !== 'succeeded' || number === undefined) return []
+  return [{ run: number, token, result: resultOf(outcome) }]
 }
 
 function settleRun(tx: Tx, { run: id, token, outcome }: Settlement): SettleResult {

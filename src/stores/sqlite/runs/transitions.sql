@@ -58,22 +58,21 @@ update belfry_runs
 set key = :key, key_limit = :keyLimit, key_when_busy = :keyWhenBusy, unstamped = 0
 where id = :run and unstamped = 1;
 
--- statement: plainSuccesses
--- The places in the list of the attempts that are current and that nothing waits for: to end, they need no other step.
-select json_group_array(given.key) as places
-from json_each(:attempts) as given cross join belfry_runs r on r.id = given.value ->> 'run'
-where r.state = 'running' and r.token = given.value ->> 'token' and r.key is null and r.dedupe is null and r.committed = 0
-  and not exists (select 1 from belfry_runs w where w.schedule = r.schedule and w.waits_for = 'overlap');
-
 -- statement: succeedPlain
--- running → succeeded, of runs that stay in the history.
+-- running → succeeded, for many attempts at once that free nothing: no key, no dedupe key, no run that waits for the schedule.
 update belfry_runs
 set state = 'succeeded', settled_token = token, result = given.value ->> 'result', error = null, finished_at = :now,
   end_order = given.key + (select coalesce(max(end_order), 0) + 1 from belfry_runs where end_order is not null)
 from json_each(:attempts) as given
-where belfry_runs.id = given.value ->> 'run' and state = 'running' and keep = 'all';
+where belfry_runs.id = given.value ->> 'run' and token = given.value ->> 'token'
+  and state = 'running' and belfry_runs.key is null and dedupe is null and committed = 0 and keep = 'all'
+  and not exists (select 1 from belfry_runs w where w.schedule = belfry_runs.schedule and w.waits_for = 'overlap')
+returning belfry_runs.id, belfry_runs.token;
 
 -- statement: forgetPlain
 -- The same for runs that the history does not keep.
 delete from belfry_runs
-where id in (select value ->> 'run' from json_each(:attempts)) and state = 'running' and keep <> 'all';
+where (id, token) in (select value ->> 'run', value ->> 'token' from json_each(:attempts))
+  and state = 'running' and key is null and dedupe is null and committed = 0 and keep <> 'all'
+  and not exists (select 1 from belfry_runs w where w.schedule = belfry_runs.schedule and w.waits_for = 'overlap')
+returning id, token;

@@ -21,7 +21,7 @@ import type { Tx } from '../connection/tx.js'
 import { releaseRunKey } from '../locks/release.js'
 import { addSkip } from '../schedules/skips.js'
 import { closeDedupe, openDedupe } from './dedupe.js'
-import { flag, type KeyColumns, type RunRow, runNumber } from './run-codec.js'
+import { flag, type KeyColumns, type RunRow, runId, runNumber } from './run-codec.js'
 import source from './transitions.sql'
 
 const runById = statement<{ run: number }, RunRow>(source, 'runById')
@@ -202,25 +202,24 @@ export function stampRun(tx: Tx, run: RunRow, key: KeyColumns): void {
 
 /** An attempt that has succeeded. */
 export interface Success {
-  readonly run: number | undefined
+  readonly run: number
   readonly token: number
   /** JSON. */
   readonly result: string | null
 }
 
-const plainSuccesses = statement<{ attempts: string }, { places: string }>(source, 'plainSuccesses')
-const succeedStatement = statement<{ attempts: string; now: number }>(source, 'succeedPlain')
-const forgetPlain = statement<{ attempts: string }>(source, 'forgetPlain')
+type Ended = { id: number; token: number }
+const succeedStatement = statement<{ attempts: string; now: number }, Ended>(source, 'succeedPlain')
+const forgetPlain = statement<{ attempts: string }, Ended>(source, 'forgetPlain')
 
-/** Ends all at once the attempts that nothing waits for. Answers their places in the list. */
-export function succeedPlain({ db, now, wakes }: Tx, successes: readonly (Success | undefined)[]): ReadonlySet<number> {
-  const { places = '[]' } = db.get(plainSuccesses, { attempts: JSON.stringify(successes) }) ?? {}
-  const plain = new Set(JSON.parse(places) as number[])
-  if (plain.size === 0) return plain
-  const attempts = JSON.stringify(successes.filter((_, place) => plain.has(place)))
-  if (db.run(succeedStatement, { attempts, now }) < plain.size) db.run(forgetPlain, { attempts })
+/** Ends those of the attempts that are current and free nothing, and returns them: run → token. */
+export function succeedPlain({ db, now, wakes }: Tx, successes: readonly Success[]): ReadonlyMap<string, number> {
+  if (successes.length === 0) return new Map()
+  const attempts = JSON.stringify(successes)
+  const kept = db.all(succeedStatement, { attempts, now })
+  const forgotten = kept.length < successes.length ? db.all(forgetPlain, { attempts }) : []
   wakes.add('settled')
-  return plain
+  return new Map([...kept, ...forgotten].map(({ id, token }) => [runId(id), token]))
 }
 
 function change(changed: number, run: RunRow, to: RunState): void {

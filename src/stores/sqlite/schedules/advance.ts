@@ -4,10 +4,9 @@
  */
 import type { Plan, Unfinished } from '../../../core/schedules/plan.js'
 import type { AdvanceRequest, AdvanceResult } from '../../../core/store.js'
-import type { Connection } from '../connection/connection.js'
 import type { SqliteFile } from '../connection/file.js'
 import { type Nothing, statement } from '../connection/statements.js'
-import type { Tx } from '../connection/tx.js'
+import type { Snapshot, Tx } from '../connection/tx.js'
 import { makeWay } from '../runs/enqueue.js'
 import type { RunRow } from '../runs/run-codec.js'
 import { findRun, skipRun } from '../runs/transitions.js'
@@ -22,7 +21,7 @@ const STEP = 500
 const MAX_TICKS = 500
 
 export async function advanceSchedules(file: SqliteFile, request: AdvanceRequest): Promise<AdvanceResult> {
-  const idle = await file.read((db, now) => nothingDue(db, now, request))
+  const idle = await file.read((snapshot) => nothingDue(snapshot, request))
   if (idle !== undefined) return idle
   let [schedules, recorded, skipped] = [0, 0, 0]
   for (let lineEnd: number | undefined; ; ) {
@@ -39,14 +38,15 @@ export async function advanceSchedules(file: SqliteFile, request: AdvanceRequest
 
 const nextDue = statement<Nothing, { due_at: number }>(source, 'nextDue')
 
-function nextDueAt(db: Connection): { nextDueAt?: number } {
+function nextDueAt({ db }: Snapshot): { nextDueAt?: number } {
   const row = db.get(nextDue, {})
   return row === undefined ? {} : { nextDueAt: row.due_at }
 }
 
 /** Answers without a transaction when no schedule is due, as for most polls. */
-function nothingDue(db: Connection, now: number, { lookaheadMs }: AdvanceRequest): AdvanceResult | undefined {
-  const next = nextDueAt(db)
+function nothingDue(snapshot: Snapshot, { lookaheadMs }: AdvanceRequest): AdvanceResult | undefined {
+  const { now } = snapshot
+  const next = nextDueAt(snapshot)
   if (next.nextDueAt !== undefined && next.nextDueAt <= now + lookaheadMs) return undefined
   return { now, schedules: 0, recorded: 0, skipped: 0, ...next }
 }
@@ -82,7 +82,7 @@ function advanceStep(tx: Tx, { plan, lookaheadMs }: AdvanceRequest, most: number
   }
   const recorded = write(tx, ticks, moves)
   const isMore = schedules < due.length || due.length === STEP
-  return { now, schedules, recorded, skipped, lineEnd, isMore, next: nextDueAt(db) }
+  return { now, schedules, recorded, skipped, lineEnd, isMore, next: nextDueAt(tx) }
 }
 
 type RunState = Pick<RunRow, 'state' | 'attempt' | 'origin' | 'tick'>

@@ -2,15 +2,15 @@ import { checkPageLimit } from '../../../core/checks/page-limit.js'
 import { afterPrefix, textOrder } from '../../../core/names/text-order.js'
 import type { Schedule, ScheduleState } from '../../../core/schedules/schedule.js'
 import type { Page, ScheduleQuery } from '../../../core/store.js'
-import type { Connection } from '../connection/connection.js'
 import type { SqliteFile } from '../connection/file.js'
 import { type Given, statement, withConditions } from '../connection/statements.js'
+import type { Snapshot } from '../connection/tx.js'
 import source from './list.sql'
 import { type ScheduleRow, toSchedule } from './schedule-codec.js'
 
 const selectSchedule = statement<{ id: string }, ScheduleRow>(source, 'getSchedule')
 
-export function getSchedule(db: Connection, id: string): Schedule | undefined {
+export function getSchedule({ db }: Snapshot, id: string): Schedule | undefined {
   const row = db.get(selectSchedule, { id })
   return row === undefined ? undefined : toSchedule(row)
 }
@@ -36,7 +36,7 @@ export async function listSchedules(file: SqliteFile, query: ScheduleQuery): Pro
   for (let looked = 0; items.length <= limit && textOrder(after, beyond) < 0; looked += WINDOW) {
     const from = after
     if (looked >= look) return { items, next: from }
-    const [upTo, rows] = await file.read((db) => {
+    const [upTo, rows] = await file.read(({ db }) => {
       const window = { after: from, prefix, beyond, window: WINDOW }
       const end = conditions.length === 0 ? beyond : (db.get(selectEnd, window)?.id ?? beyond)
       const missing = limit + 1 - items.length

@@ -8,7 +8,7 @@ import { addSkip } from './skips.js'
 import { takeBackTicks, unclaimedTicks } from './take-back.js'
 
 export function pauseSchedule(tx: Tx, id: string, note: string | undefined): Schedule | undefined {
-  const before = getSchedule(tx.db, id)
+  const before = getSchedule(tx, id)
   if (before === undefined) return undefined
   if (before.pausedAt !== undefined && before.pauseNote === note) return before
   const version = nextNumber(tx.db, 'schedule version')
@@ -19,7 +19,7 @@ export function pauseSchedule(tx: Tx, id: string, note: string | undefined): Sch
 }
 
 export function resumeSchedule(tx: Tx, id: string): Schedule | undefined {
-  const before = getSchedule(tx.db, id)
+  const before = getSchedule(tx, id)
   if (before?.pausedAt === undefined) return before
   const { schedule, skips } = decideResume(before, nextNumber(tx.db, 'schedule version'), tx.now)
   for (const range of skips) addSkip(tx, id, range)

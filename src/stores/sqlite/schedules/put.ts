@@ -18,7 +18,7 @@ export function putSchedules(tx: Tx, writes: readonly ScheduleWrite[]): Steps<Pu
 
 function putSchedule(tx: Tx, { id, definition, ifVersion }: ScheduleWrite): PutResult {
   const { db, now } = tx
-  const existing = getSchedule(db, id)
+  const existing = getSchedule(tx, id)
   if (ifVersion !== undefined && ifVersion !== (existing?.version ?? 0)) {
     return { outcome: 'conflict', schedule: existing }
   }

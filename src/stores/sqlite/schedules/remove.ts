@@ -11,7 +11,7 @@ import { takeBackTicks, unclaimedTicks } from './take-back.js'
 
 export function removeSchedules(tx: Tx, ids: readonly string[], ifVersion?: number): Steps<RemoveResult[]> {
   return stepwise(ids, (id): RemoveResult => {
-    const schedule = getSchedule(tx.db, id)
+    const schedule = getSchedule(tx, id)
     if (schedule === undefined) return 'missing'
     if (ifVersion !== undefined && ifVersion !== schedule.version) return 'conflict'
     takeBackTicks(tx, id, decideRemove(schedule, unclaimedTicks(tx, id), tx.now))

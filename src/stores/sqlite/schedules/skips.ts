@@ -1,8 +1,7 @@
 import type { SkipReason } from '../../../core/policies.js'
 import type { SkipRange } from '../../../core/schedules/plan.js'
-import type { Connection } from '../connection/connection.js'
 import { statement } from '../connection/statements.js'
-import type { Tx } from '../connection/tx.js'
+import type { Snapshot, Tx } from '../connection/tx.js'
 import source from './skips.sql'
 
 type Range = { schedule: string; from: number; to: number }
@@ -15,7 +14,13 @@ export function addSkip({ db, now }: Tx, schedule: string, { from, to, count, re
   db.run(insertSkip, { schedule, from, to, count, reason, now })
 }
 
-export function skippedRanges(db: Connection, schedule: string, from: number, to: number, limit: number): SkipRange[] {
+export function skippedRanges(
+  { db }: Snapshot,
+  schedule: string,
+  from: number,
+  to: number,
+  limit: number,
+): SkipRange[] {
   const rows = db.all(listSkips, { schedule, from, to, limit })
   return rows.map(({ from_at, to_at, count, reason }) => ({ from: from_at, to: to_at, count, reason }))
 }
