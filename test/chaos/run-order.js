@@ -65,8 +65,8 @@ function spansOf(lines, runs) {
 }
 
 /**
- * Of two runs that wait for one key, the older one gets it first. Only runs that were claimed once are compared,
- * because only their start is known.
+ * Of two runs that wait for one key, the older one gets it first. Runs of one schedule are in one shard, so nothing excuses
+ * a wrong order of them. Only runs that were claimed once are compared, because only their start is known.
  * @param {ReadonlyMap<string, Run>} runs
  * @param {number} clockErrorMs
  * @param {string[]} violations
@@ -77,6 +77,11 @@ export function checkFairness(runs, clockErrorMs, violations) {
     ({ key, attempt, startedAt }) => key?.whenBusy === 'wait' && attempt === 1 && startedAt !== undefined,
   )
   for (const [key, ofKey] of groupBy(waited, ({ key }) => key?.name)) {
+    for (const [schedule, ticks] of groupBy(ofKey, (run) => run.schedule)) {
+      ticks.sort((one, other) => (one.tick ?? 0) - (other.tick ?? 0))
+      const wrong = ticks.filter(({ token = 0 }, at) => token < (ticks[at - 1]?.token ?? 0))
+      for (const run of wrong) violations.push(`${nameOf(run)} had ${key} before an older run of ${schedule}`)
+    }
     ofKey.sort((one, other) => (one.startedAt ?? 0) - (other.startedAt ?? 0))
     ofKey.forEach((run, at) => {
       const isPassedOver = (/** @type {Run} */ other) =>

@@ -78,14 +78,9 @@ export async function verify(evidence) {
   checkExclusive(lines, runs, violations)
   checkClocks(lines, skews, violations)
   const locks = checkTokens(lines, violations)
-  // A known limit of several shards: a pause or failover of one may give a key to a younger run before an older one.
-  // There, such runs are only counted. On a single server they are violations.
-  /** @type {string[]} */
-  const outOfOrder = []
   const turns = {
     inTurn: checkOverlaps(lines, runs, policies, violations),
-    compared: checkFairness(runs, clockErrorMs, clockErrorMs > 0 ? outOfOrder : violations),
-    outOfOrder: outOfOrder.length,
+    compared: checkFairness(runs, clockErrorMs, violations),
     busy: checkBusy(runs, clockErrorMs, violations),
   }
   if (effects !== undefined) checkCommits(effects, runs, violations)

@@ -138,6 +138,7 @@ describe('the chaos test', () => {
     })
     expect(fell).toEqual([
       'the token of k fell from 100 to 50',
+      'run 2 (tick 2026-01-01T00:00:02.000Z of s) had k before an older run of s',
       'effects of k were committed out of order: token 50 after 100',
     ])
   })
@@ -173,6 +174,17 @@ describe('the chaos test', () => {
       'run 2 (tick 2026-01-01T00:00:02.000Z of s) had k before run 1 (tick 2026-01-01T00:00:01.000Z of s), which is older',
     ])
     expect(await late(8_000)).toEqual([])
+  })
+
+  it('reports a run that got its key before an older one of its schedule, however close they are', async () => {
+    const swapped = await found(({ runs, lines, effects }) => {
+      for (const run of runs) run.token = 300 - run.token
+      for (const each of lines) each.t = BEGAN + ((each.t - BEGAN + 20) % 40)
+      for (const each of [...lines, ...effects]) each.token = 300 - (each.token ?? 0)
+      lines.sort((one, other) => one.t - other.t)
+      effects.reverse()
+    })
+    expect(swapped).toEqual(['run 2 (tick 2026-01-01T00:00:02.000Z of s) had k before an older run of s'])
   })
 
   it('reports a run that was skipped as busy while no run of its key was running', () => {

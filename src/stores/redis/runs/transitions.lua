@@ -140,9 +140,19 @@ define(transitions, function()
     transitions.makeReady(run)
   end
 
+  -- A claimed ticket whose run could not start is as it was before the claim, from then on.
+  function transitions.unclaim(ticket, readyAt)
+    ticket.attempt = ticket.attempt - 1
+    leaveLines(ticket)
+    transitions.giveBack(ticket, readyAt)
+  end
+
   -- Takes a run from its instance: its token settles no more, and the run is ready for another. `died`: by a failure of the
   -- instance, which counts. Answers 'ready', 'cancelled' or 'lost'.
   function transitions.takeOver(run, died)
+    -- What a ticket stands for is counted in the shard of its run.
+    died = died and not permits.isTicket(run.number)
+    if run.cancelRequested or (died and run.takeovers >= MAX_TAKEOVERS) then tickets.dropEnded(run) end
     if run.cancelRequested then
       transitions.finish(run, 'cancelled')
       return 'cancelled'

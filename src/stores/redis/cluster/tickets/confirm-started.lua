@@ -1,8 +1,9 @@
 -- include: locks/pass-on
 -- cluster/tickets/confirm-started.lua: the claimer says which of its tickets' runs have started (tickets.ts). A ticket whose
--- run has not is over. Keys: runs, key-skipping, lines and locks of keys. Safe to repeat.
+-- run could not start yet can be claimed again, at once or later. A ticket whose run needs no start is over.
+-- Keys: runs, key-skipping, lines and locks of keys. Safe to repeat.
 
--- How many copies one script ends that waited to learn whether their key is busy. The rest run when it is free.
+-- How many copies that waited to learn whether their key is busy one script skips. The others run when the key is free.
 local MOST_COPIES = 1000
 
 local function confirm(ticket)
@@ -20,8 +21,10 @@ end
 for _, each in ipairs(given.tickets) do
   local ticket = runs.load(each.ticket)
   if ticket and ticket.state == 'running' and ticket.token == each.token then
-    if not each.hasStarted then transitions.finish(ticket, 'cancelled')
-    elseif ticket.unconfirmed then confirm(ticket) end
+    if each.hasStarted then
+      if ticket.unconfirmed then confirm(ticket) end
+    elseif each.againInMs then transitions.unclaim(ticket, math.max(ticket.readyAt, now + each.againInMs))
+    else transitions.finish(ticket, 'cancelled') end
   end
 end
 commit()

@@ -1,18 +1,19 @@
-/** Carries what runs and their tickets in other shards have to tell each other (tickets.ts). Each step is safe to repeat. */
+/** Carries the messages between runs and their tickets in other shards (tickets.ts). Each step is safe to repeat. */
 import type { Json } from '../../../../core/checks/json.js'
 import { luaScript } from '../../connection/lua-script.js'
 import type { Server } from '../../connection/server.js'
-import { flag, listOf, maybe, named, number, type Shape, text } from '../../connection/shapes.js'
+import { listOf, maybe, named, number, type Shape, text } from '../../connection/shapes.js'
 import { runId } from '../../runs/run-codec.js'
 import deliveredSource from './delivered.lua'
 import outboxSource from './outbox.lua'
 import receiveSource from './receive.lua'
 
-/** A ticket that is wanted goes from one script to the other as it is. */
+/** A ticket to send: what the outbox answers, `receive` takes unchanged. */
 interface Wanted {
   readonly shard: number
   readonly run: string
   readonly state: string
+  readonly attempt: number
   readonly [field: string]: Json
 }
 const wanted: Shape<Wanted> = { read: (each) => each as Wanted, names: [] }
@@ -37,7 +38,7 @@ const receiveScript = luaScript({
     wanted: listOf(wanted),
     skipped: listOf(named({ run: text, reason: text })),
   },
-  gives: { received: listOf(named({ isThere: flag, winner: maybe(text) })) },
+  gives: { received: listOf(named({ winner: maybe(text) })) },
 })
 
 const deliveredScript = luaScript({
@@ -45,7 +46,7 @@ const deliveredScript = luaScript({
   source: deliveredSource,
   writes: true,
   takes: {
-    sent: listOf(named({ run: text, state: text })),
+    sent: listOf(named({ run: text, state: text, attempt: number })),
     refused: listOf(named({ run: text, winner: text })),
     unwanted: listOf(text),
     skipped: listOf(text),
@@ -73,7 +74,7 @@ export async function deliverTickets(server: Server, shard: number): Promise<voi
         skipped: theirs.skipped.map(({ ticket, reason }) => ({ run: ticket.slice(0, 16), reason })),
       })
       await server.call(deliveredScript, shard, {
-        sent: theirs.wanted.filter((_, at) => received[at]?.isThere),
+        sent: theirs.wanted.filter((_, at) => received[at]?.winner === undefined),
         refused: theirs.wanted.flatMap(({ run }, at) => {
           const winner = received[at]?.winner
           return winner === undefined ? [] : [{ run, winner: runId(other, winner) }]
@@ -85,7 +86,7 @@ export async function deliverTickets(server: Server, shard: number): Promise<voi
   )
 }
 
-/** The shard of the run that a ticket stands for. */
+/** The shard of a ticket's run. */
 function runShard(ticket: string): number {
   return Number(/t(\d+)/.exec(ticket)?.[1])
 }

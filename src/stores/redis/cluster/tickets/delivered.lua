@@ -1,18 +1,19 @@
 -- include: locks/pass-on
--- cluster/tickets/delivered.lua: the other shard has received what the outbox said (tickets.ts). Safe to repeat.
+-- cluster/tickets/delivered.lua: removes messages from the outbox that another shard has received (tickets.ts). Safe to
+-- repeat.
 -- Keys: ticket-sent, ticket-wanted, ticket-checked, ticket-unwanted, ticket-skipped, ticket-refused, runs.
 local REFUSED_MS = 60000
 
 for _, each in ipairs(given.sent) do
   redis.call('SREM', key('ticket-checked'), each.run)
-  -- One that was waiting when its ticket was sent, and is ready now, has to be sent again.
+  -- A run that has changed since the outbox was read must send its ticket once more.
   local run = runs.load(each.run)
-  if run and run.state == each.state and redis.call('ZREM', key('ticket-wanted'), each.run) == 1 then
+  if run and run.state == each.state and run.attempt == each.attempt and redis.call('ZREM', key('ticket-wanted'), each.run) == 1 then
     redis.call('ZADD', key('ticket-sent'), now, each.run)
   end
 end
 
--- Its key was busy: it was not enqueued after all. Its enqueue asks right away what became of it.
+-- Its key was busy, so it is not enqueued after all. Its enqueue asks for this answer right away.
 for _, each in ipairs(given.refused) do
   local run = redis.call('SISMEMBER', key('ticket-checked'), each.run) == 1 and runs.load(each.run)
   if run then

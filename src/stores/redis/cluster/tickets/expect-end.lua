@@ -1,7 +1,7 @@
 -- include: locks/pass-on
--- cluster/tickets/expect-end.lua: which tickets still hold their keys with their tokens, so that their runs may be settled
--- (tickets.ts). From now on such a ticket may outlive its run: until it is finished, copies of the run wait and are not
--- skipped. Keys: runs, lock. Safe to repeat.
+-- cluster/tickets/expect-end.lua: answers which tickets still hold their keys with their tokens. Only the runs of those may
+-- be settled (tickets.ts). From now on such a ticket may outlive its run: until the ticket is finished, copies of the run
+-- wait and are not skipped. Keys: runs, lock. Safe to repeat.
 local held = {}
 for at, each in ipairs(given.tickets) do
   local ticket = runs.load(each.ticket)

@@ -1,10 +1,10 @@
 -- include: runs/loaded-runs
--- cluster/tickets/outbox.lua: what the runs and tickets of a shard have to say to those of other shards (tickets.ts).
--- It removes nothing: delivered.lua does, when it was said. Keys: ticket-wanted, ticket-sent, ticket-unwanted,
--- ticket-skipped, ticket-checked, runs.
+-- cluster/tickets/outbox.lua: the messages of a shard's runs and tickets to other shards (tickets.ts). It removes none:
+-- delivered.lua does, when they have arrived. Keys: ticket-wanted, ticket-sent, ticket-unwanted, ticket-skipped,
+-- ticket-checked, runs.
 
--- A ticket that was sent this long ago and is still not claimed is sent again: it may be lost.
-local RESEND_MS = 30000
+-- A ticket that was sent this long ago and is still not claimed is sent again: a failover may have lost it.
+local RESEND_MS = 10000
 
 for _, number in ipairs(redis.call('ZRANGEBYSCORE', key('ticket-sent'), '-inf', now - RESEND_MS, 'LIMIT', 0, 200)) do
   redis.call('ZREM', key('ticket-sent'), number)

@@ -1,32 +1,34 @@
 -- include: locks/pass-on
 -- include: runs/key-winner
--- cluster/tickets/receive.lua: what another shard's outbox says to this one: tickets that go, tickets that come, and runs
--- whose ticket was skipped (tickets.ts). Each part is safe to repeat. Keys: runs, ticket-held, lines and locks of keys.
+-- cluster/tickets/receive.lua: the messages of another shard's outbox to this one: tickets to end, tickets to make, and
+-- runs whose ticket was skipped (tickets.ts). Each part is safe to repeat. Keys: runs, ticket-held, lines and locks of keys.
 
--- A ticket that was claimed for a run which is gone holds its key for nothing, whether its claimer finds out or died.
+-- Tickets of runs that ended. A ticket of the run's last attempt is over; so is one that was claimed for an attempt that
+-- never began.
 for _, each in ipairs(given.unwanted) do
   local ticket = runs.load(each.ticket)
-  local isClaimed = ticket and ticket.state == 'running'
-  local attempt = ticket and ticket.unconfirmed and each.attempt + 1 or each.attempt
-  if ticket and (not isClaimed or ticket.unconfirmed) and ticket.attempt == attempt then
-    transitions.finish(ticket, 'cancelled')
-  end
+  local isOfLast = ticket and ticket.attempt == each.attempt
+  local isOfNext = ticket and ticket.unconfirmed and ticket.attempt == each.attempt + 1
+  if isOfLast or isOfNext then transitions.finish(ticket, 'cancelled') end
 end
 
--- Answers whether the ticket is there, or the run that has the key which it was to have if it was free.
+-- Makes a ticket, or brings it up to date. Answers the run that has the key, if the ticket needs a free key.
 local function receive(each)
   local known = runs.load(each.ticket)
   local winner = not known and each.isChecked and keyWinner(each.key, each.permits, tonumber(each.readyAt))
-  if winner then return { isThere = false, winner = winner } end
+  if winner then return { winner = winner } end
   if not known then
     local ticket = runs.add({ origin = 'ticket', keep = 'none', target = each.target, priority = each.priority, key = each.key,
       permits = each.permits, whenBusy = each.whenBusy, readyAt = tonumber(each.readyAt), startBy = tonumber(each.startBy),
       attempt = each.attempt }, '\nnull', each.ticket)
     if each.state == 'waiting' then transitions.makeWait(ticket, 'overlap') else transitions.makeReady(ticket) end
-  elseif known.waitsFor == 'overlap' and each.state == 'ready' then transitions.makeReady(known) end
+  elseif known.waitsFor == 'overlap' and each.state == 'ready' then transitions.makeReady(known)
+  -- The attempt that has the key ended in the run's shard, and the run is ready for its next one.
+  elseif known.state == 'running' and known.attempt == each.attempt then
+    transitions.giveBack(known, tonumber(each.readyAt))
+  end
   if each.state == 'waiting' then redis.call('ZADD', key('ticket-held'), now, each.ticket) end
-  -- One of an earlier attempt has to be over first.
-  return { isThere = not known or known.state ~= 'running' }
+  return {}
 end
 
 local received = {}

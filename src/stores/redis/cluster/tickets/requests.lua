@@ -1,12 +1,12 @@
 -- include: locks/permits
 -- include: runs/loaded-runs
--- What a run says to its ticket in its key's shard, and the ticket to its run: tickets.ts explains the protocol, and
+-- The messages of a run to its ticket in the key's shard, and of the ticket to its run. tickets.ts explains the protocol,
 -- deliver.ts carries the messages.
 --
 --   ticket-wanted    runs that need a ticket, by since when
 --   ticket-sent      runs whose ticket is there, by when it was sent
---   ticket-checked   of these, runs that are only enqueued if their key is free when they get their ticket
---   ticket-unwanted  runs that ended without having begun, with the shard and attempt of the ticket that is to go, too
+--   ticket-checked   of these, runs that are enqueued only if their key is free when they get their ticket
+--   ticket-unwanted  runs that ended without a settlement, with the shard and attempt of the ticket to end
 --   ticket-held      in the key's shard: tickets of runs that wait, by when they were last sent
 --   ticket-skipped   in the key's shard: tickets that were skipped, with the reason, until their runs have it
 local tickets = {}
@@ -16,13 +16,13 @@ define(tickets, function()
     wake('tickets')
   end
 
-  -- The run does not need the ticket that it has asked for.
+  -- The run no longer needs the ticket that it asked for.
   function tickets.forgetRequest(run)
     redis.call('ZREM', key('ticket-wanted'), run.number)
     redis.call('ZREM', key('ticket-sent'), run.number)
   end
 
-  -- A run that never begins leaves no ticket behind.
+  -- The run ends before it has begun, and so must its ticket.
   function tickets.giveUp(run)
     if not run.keyShard or run.state == 'running' then return end
     if redis.call('ZSCORE', key('ticket-sent'), run.number) or redis.call('ZSCORE', key('ticket-wanted'), run.number) then
@@ -30,6 +30,13 @@ define(tickets, function()
       wake('tickets')
     end
     redis.call('SREM', key('ticket-checked'), run.number)
+  end
+
+  -- The run ends while it is running, and no settlement will end its ticket.
+  function tickets.dropEnded(run)
+    if not run.keyShard or run.state ~= 'running' then return end
+    redis.call('HSET', key('ticket-unwanted'), run.number, run.keyShard .. ' ' .. run.attempt)
+    wake('tickets')
   end
 
   function tickets.tellSkipped(ticket, reason)

@@ -1,6 +1,6 @@
 -- include: runs/loaded-runs
--- cluster/tickets/settled-before.lua: which runs were settled with the token already: the answer to that was lost. It only
--- looks. Keys: runs.
+-- cluster/tickets/settled-before.lua: answers which runs were settled with this token before, by a settlement whose answer
+-- was lost. It only reads. Keys: runs.
 local settled = {}
 for at, each in ipairs(given.attempts) do
   local run = runs.load(each.run)

@@ -1,32 +1,59 @@
 -- include: locks/pass-on
 -- cluster/tickets/start-runs.lua: starts runs whose tickets were claimed in their keys' shards, with the tickets' tokens
--- (tickets.ts). Answers false for each that cannot start. Reply lost: a repetition with the same token answers the same.
--- Keys: runs, instance, instance-running, ticket-wanted, ticket-sent.
+-- (tickets.ts). A run that cannot start yet answers in how many milliseconds its ticket may be claimed again. A run that
+-- needs no start answers neither, and its ticket is over. Reply lost: a repetition with the same token answers the same.
+-- Keys: runs, instance, instance-running, schedule-engaged, schedule-later, ticket-wanted, ticket-sent.
+
+-- How long a ticket waits that was claimed before the ticket of an older run; and at most, because a failover may set the
+-- clock of the key's shard back.
+local BEHIND_MS, LONGEST_MS = 100, 1000
+-- How many older runs of its schedule a run is compared with.
+local MOST_OLDER = 100
+
+-- An older run of the same schedule that must have the key first. Its ticket may be missing in the key's shard, after a
+-- failover that lost it. With several permits two runs start at once, in no order.
+local function olderRun(run)
+  if not run.schedule or run.permits > 1 or run.attempt > 0 then return nil end
+  overlap.ripen(run.schedule)
+  local older = redis.call('ZRANGEBYSCORE', key('schedule-engaged', run.schedule), '-inf', '(' .. run.number,
+    'LIMIT', 0, MOST_OLDER)
+  for _, other in ipairs(runs.loadMany(older)) do
+    local isNext = other.state == 'ready' and other.attempt == 0 and other.readyAt <= run.readyAt
+    if isNext and other.key == run.key then return other end
+  end
+end
+
+-- Answers whether the run has started; if not, when its ticket may be claimed again.
 local function start(run, token)
-  if not instances.isAlive(given.instance) or not run or not run.keyShard then return false end
-  if run.state ~= 'ready' and run.state ~= 'running' then return false end
+  if not run or not run.keyShard or (run.state ~= 'ready' and run.state ~= 'running') then return false end
   if run.state == 'running' and run.token == token and run.instance == given.instance then return true end
-  if (tonumber(run.token) or 0) >= tonumber(token) then return false end
+  local behindUs = (tonumber(run.token) or 0) - tonumber(token)
+  if run.state == 'running' and behindUs >= 0 then return false end
+  if not instances.isAlive(given.instance) then return false, 0 end
+  -- Tokens follow the clock: after this time the key's shard gives one that is high enough.
+  if behindUs >= 0 then return false, math.min(math.floor(behindUs / 1000) + 1, LONGEST_MS) end
   if run.state == 'running' then
     transitions.takeOver(run, true)
     if run.state ~= 'ready' then return false end
   end
-  if run.readyAt > now then return false end
+  -- The clock of the key's shard is ahead of the clock here.
+  if run.readyAt > now then return false, math.min(run.readyAt - now, LONGEST_MS) end
+  local older = olderRun(run)
+  if older then
+    tickets.request(older)
+    return false, BEHIND_MS
+  end
   transitions.start(run, tonumber(token), given.instance, given.claim)
   return true
 end
 
-local started = {}
+local answers, started = {}, {}
 for at, each in ipairs(given.runs) do
   local run = runs.load(each.run)
-  started[at] = start(run, each.token) and run
-  -- One that is ready after all needs another ticket.
-  local needsAnother = run and not started[at] and run.state == 'ready' and run.keyShard
-  if needsAnother and redis.call('ZREM', key('ticket-sent'), run.number) == 1 then
-    redis.call('ZADD', key('ticket-wanted'), now, run.number)
-  end
+  local hasStarted, againInMs = start(run, each.token)
+  started[at] = hasStarted and run
+  answers[at] = { againInMs = againInMs }
 end
 commit()
-local told = {}
-for at, run in ipairs(started) do told[at] = run and runs.tell(run) end
-return reply({ runs = told })
+for at, run in ipairs(started) do answers[at].run = run and runs.tell(run) or nil end
+return reply({ runs = answers })

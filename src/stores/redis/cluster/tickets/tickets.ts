@@ -1,34 +1,48 @@
 /**
  * Keys of other shards. A run is in the shard of its schedule, its key in the shard of the key's name, and no script sees
- * both. So a ticket stands for the run in the key's shard: it queues, waits in line, is claimed and holds the key there,
- * like any run with a key. The instance that has claimed the ticket starts the run in its own shard, with the ticket's token.
+ * both. So a ticket represents the run in the key's shard: the ticket queues, waits in line, is claimed and holds the key
+ * there, like any run with a key. The instance that claims the ticket starts the run in the run's shard, with the ticket's
+ * token.
  *
  *   run's shard                                     key's shard
- *   ready, in ticket-wanted ──── deliver ─────────► ticket: ready
- *                                                     │ claim: it holds the key
- *   running ◄──────────────────── start-runs ─────  running, unconfirmed
+ *   ready, in ticket-wanted ──── deliver ─────────► ticket: ready ◄────────────┐
+ *                                                     │ claim: it holds the key │
+ *   ready, not yet ◄──────────── start-runs ──────  running, unconfirmed       │
+ *     │      ──── confirm-started (againInMs) ────────────────────────────────►┘
+ *   running ◄─────────────────── start-runs ──────  running, unconfirmed
  *     │      ──── confirm-started ────────────────► running
  *     │      ──── expect-end ─────────────────────► running, unconfirmed
  *   succeeded, … (settle)                             │
- *            ──── finish ─────────────────────────► gone: the key is free
+ *     │      ──── finish ─────────────────────────► gone: the key is free
+ *   ready again (retry, takeover) ── deliver ─────► ticket: ready
  *
- * While a ticket is unconfirmed, its run may not run: it has not started yet, or has ended already. So the key may be free,
- * and a copy that would skip because of it waits, until the start is confirmed or the ticket is gone.
+ * While a ticket is unconfirmed, its run may not be running: it has not started yet, or has ended already. So the key may
+ * be free, and a copy that would skip because of it waits, until the start is confirmed or the ticket is gone.
  *
- * A run that waits for others of its schedule has its ticket, too, which waits for nothing but that run: it counts against
- * the key. One that was enqueued on condition that its key is free has its ticket on that condition, and goes without it.
+ * A run that waits for others of its schedule has a ticket, too. That ticket only waits for its run, and counts against the
+ * key. A run that was enqueued on condition that its key is free gets its ticket on that condition, and is removed
+ * without it.
+ *
+ * Order: in the key's shard the oldest ticket that is due takes the key first. An older run whose ticket has not arrived
+ * there, or was lost in a failover, cannot be seen. So a run's own shard checks the order once more, for runs of one
+ * schedule: start-runs refuses a run while an older one is ready, and sends the ticket of that one again.
+ *
+ * A ticket is there for as long as its run needs it. Only the run's shard knows that:
  *
  * - Ticket not sent, or lost on the way: the run stays in `ticket-wanted` until its ticket is known to be there. Sweeps
- *   send what is left, and send again what is not claimed for long. A ticket that is there already is left as it is.
- * - Ticket claimed, run not started (crash, lost reply): the beat does not list it, or the instance dies: it is given
- *   back. A claim whose confirmation was lost is repeated with its number.
- * - The run ends without having begun: it stands in `ticket-unwanted` until its ticket is gone. If the ticket is claimed
+ *   send what is left, and send tickets again that are not claimed for long. A ticket that is there already stays as it is.
+ * - Ticket claimed, run not started (crash, lost reply): the beat does not list the ticket, or the instance dies: the ticket
+ *   becomes ready again. A claim whose confirmation was lost is repeated with its number.
+ * - Ticket claimed, and the run cannot start yet, because the clock of its shard is behind, for example: the ticket becomes
+ *   ready again, at once or later.
+ * - The run ends without a settlement: it is in `ticket-unwanted` until its ticket is gone. If the ticket is claimed
  *   before, its claimer or the delivery finishes it, whichever comes first, and the key is free.
- * - A run that waits is gone: its ticket is not sent again, and is finished when that has lasted for long.
- * - The key is taken from the ticket (lease over, reset): it is claimed again, with a higher token, and starting the run
- *   with that fences the attempt before it.
+ * - A waiting run is lost in a failover: its ticket is not sent again, and ends when that has lasted for long.
+ * - The key is taken from the ticket (lease over, reset): the ticket is claimed again, with a higher token, and starting the
+ *   run with that token fences the attempt before it.
+ * - The run's shard takes the run from its instance: the delivery frees the key for the next attempt.
  * - Crash between settle and finish: the ticket outlives its run until its instance is declared dead; then it is claimed,
- *   and finished because its run cannot start. A settlement is refused once the instance's lease has run out in the run's
+ *   and finished because its run needs no start. A settlement is refused once the instance's lease has run out in the run's
  *   shard, which happens before it does for the ticket.
  */
 import type { NewRun } from '../../../../core/runs/run.js'
@@ -40,7 +54,6 @@ import checkSource from '../../runs/check-key.lua'
 import { numberIn, runId, runPlace, ticketOf, toldRun } from '../../runs/run-codec.js'
 import { inShards, keyElsewhere } from '../shards.js'
 import confirmSource from './confirm-started.lua'
-import { deliverTickets } from './deliver.js'
 import expectEndSource from './expect-end.lua'
 import finishSource from './finish.lua'
 import refusedSource from './refused.lua'
@@ -52,18 +65,24 @@ const startScript = luaScript({
   source: startSource,
   writes: true,
   takes: { instance: text, claim: number, runs: listOf(named({ run: text, token: text })) },
-  gives: { runs: listOf(maybe(text)) },
+  gives: { runs: listOf(named({ run: maybe(text), againInMs: maybe(number) })) },
 })
 
 const confirmScript = luaScript({
   name: 'cluster/tickets/confirm-started',
   source: confirmSource,
   writes: true,
-  takes: { tickets: listOf(named({ ticket: text, token: text, hasStarted: flag })) },
+  takes: { tickets: listOf(named({ ticket: text, token: text, hasStarted: flag, againInMs: maybe(number) })) },
   gives: {},
 })
 
-/** Starts the runs whose tickets were claimed, and confirms that. One that cannot be started gives its key back at once. */
+/** A run that was started, or when its ticket may be claimed again. Neither: the run needs no start. */
+interface Started {
+  readonly run?: ClaimedRun
+  readonly againInMs?: number
+}
+
+/** Starts the runs whose tickets were claimed, and confirms that. A ticket whose run cannot start frees its key at once. */
 export async function startTickets(
   server: Server,
   shard: number,
@@ -73,25 +92,25 @@ export async function startTickets(
   const started = await inShards(
     tickets,
     ({ id }) => homeShard(id),
-    async (home, own): Promise<readonly (ClaimedRun | undefined)[]> => {
+    async (home, own): Promise<readonly Started[]> => {
       const asked = own.map(({ id, token }) => ({ run: numberIn(id), token: String(token) }))
       const { runs } = await server.call(startScript, home, { instance, claim, runs: asked })
       return own.map((ticket, at) => {
-        const told = runs[at]
-        if (told === undefined) return undefined
-        return { ...toldRun(home, told), token: ticket.token, startedAt: ticket.startedAt }
+        const { run, againInMs } = runs[at] ?? {}
+        if (run === undefined) return againInMs === undefined ? {} : { againInMs }
+        return { run: { ...toldRun(home, run), token: ticket.token, startedAt: ticket.startedAt } }
       })
     },
   )
-  const runs = started.filter((run) => run !== undefined)
+  const runs = started.flatMap(({ run }) => (run === undefined ? [] : [run]))
   for (const { id, token } of runs) server.tickets.add({ run: id, token }, shard)
   await server.call(confirmScript, shard, {
     tickets: tickets.map(({ id, token }, at) => {
-      return { ticket: ticketOf(id), token: String(token), hasStarted: started[at] !== undefined }
+      const { run, againInMs } = started[at] ?? {}
+      const ticket = { ticket: ticketOf(id), token: String(token), hasStarted: run !== undefined }
+      return againInMs === undefined ? ticket : { ...ticket, againInMs }
     }),
   })
-  const useless = tickets.filter((_, at) => started[at] === undefined)
-  for (const home of new Set(useless.map(({ id }) => homeShard(id)))) await deliverTickets(server, home)
   return runs
 }
 
@@ -143,8 +162,6 @@ export async function settleTickets(
     return []
   })
   for (const each of settlements) server.tickets.remove(each)
-  // A run that is tried again had to wait with its next ticket until this one was gone.
-  for (const home of new Set(confirmed.map(({ run }) => homeShard(run)))) await deliverTickets(server, home)
   const known = new Map(confirmed.map((each, at) => [each, results[at] ?? 'stale']))
   return settlements.map((each) => known.get(each) ?? (before.has(each) ? 'settled' : 'stale'))
 }
