@@ -1,7 +1,7 @@
 /**
- * A cluster of `@redis/client`. One that the user brought is used as it is. One of our own gives a node up that cannot be
- * reached, and looks for the masters again, from the nodes that it was given: a client that connected while a master was gone
- * would otherwise wait for that one for ever, and never hear of the replica in its place.
+ * A cluster client of `@redis/client`. A client that the user brought is used as it is. Our own client is replaced when a
+ * node stays unreachable: a fresh one finds the masters from the configured nodes. A client that connected while a master
+ * was down would wait for that master for ever, and never learn of the replica that was promoted.
  */
 import type { Clock } from '../../../core/clock.js'
 import { inTime } from '../../../core/connection/in-time.js'
@@ -11,7 +11,7 @@ import { errorWord } from '../connection/errors.js'
 import { CONNECT_MS } from '../connection/node-redis-link.js'
 import { slotOfKey } from './slots.js'
 
-/** After so many commands for one shard in a row that could not be sent, or whose connection broke, masters are looked for. */
+/** How many commands for one shard must fail in a row, unsent or with a broken connection, before the client is replaced. */
 const PATIENCE = 3
 /** How long commands in flight on the old connections may still be answered. */
 const FAREWELL_MS = 5_000
@@ -23,11 +23,11 @@ export class ClusterLink implements Link {
   readonly #owned: boolean
   readonly #clock: Clock
   #cluster: NodeRedisCluster
-  /** By shard: the others may well be served meanwhile. */
+  /** By shard, because the other shards may be served meanwhile. */
   readonly #failures = new Map<string, number>()
   #looking: Promise<boolean> | undefined
   #closed = false
-  /** Ends each client that was replaced and may still have commands in flight. */
+  /** Each ends a replaced client that may still have commands in flight. */
   readonly #farewells = new Set<() => void>()
   #listenAgain: () => Promise<void> = async () => {}
 
@@ -90,14 +90,14 @@ export class ClusterLink implements Link {
     if (this.#owned && this.#cluster.isOpen) this.#cluster.destroy()
   }
 
-  /** Errors that the server itself answered are no reason to doubt the connection. */
+  /** An error that the server answered does not count as a failure of the connection. */
   async #watched<Answer>(key: string, send: (cluster: NodeRedisCluster) => Promise<Answer>): Promise<Answer> {
     try {
       const result = await send(this.#cluster)
       if (this.#failures.size > 0) this.#failures.delete(key)
       return result
     } catch (error) {
-      // Its node was given up, so it was not sent. The node that has its place now may take it.
+      // The client of its node was closed, so the command was not sent. The node's successor can take it.
       if (isGivenUp(error) && (await this.#lookAgain())) return await send(this.#cluster)
       if (errorWord(error) === undefined) this.#failed(key)
       throw error
@@ -110,7 +110,7 @@ export class ClusterLink implements Link {
     if (failures >= PATIENCE) void this.#lookAgain()
   }
 
-  /** Whether there are new masters. Concurrent callers share one look. */
+  /** Answers whether the client was replaced. Concurrent callers share one replacement. */
   #lookAgain(): Promise<boolean> {
     if (!this.#owned || this.#closed) return Promise.resolve(false)
     this.#looking ??= this.#replaceCluster().finally(() => {
@@ -126,19 +126,19 @@ export class ClusterLink implements Link {
       await inTime(this.#clock, CONNECT_MS, fresh.connect())
     } catch {
       fresh.destroy()
-      // No node answers: the next command that fails looks again.
+      // No node answers: the next command that fails tries again.
       return false
     }
     this.#cluster = fresh
     this.#failures.clear()
     this.#dismiss(former)
     if (this.#closed) fresh.destroy()
-    // Without hints things only take longer: the next look listens again, too.
+    // Without hints, changes are only noticed later: the next replacement subscribes again, too.
     else void this.#listenAgain().catch(() => {})
     return !this.#closed
   }
 
-  /** Commands in flight there may still be answered. */
+  /** Ends a replaced client once its commands in flight had time to be answered. */
   #dismiss(cluster: NodeRedisCluster): void {
     const end = () => {
       cancel()
@@ -155,7 +155,7 @@ async function listenWith(cluster: NodeRedisCluster, channel: string, heard: (me
   await cluster.subscribe(channel, heard)
 }
 
-/** Both over the same connection, one behind the other. */
+/** Sends both over the same connection, in this order. */
 async function sendBoth(
   cluster: NodeRedisCluster,
   key: string,
@@ -171,9 +171,9 @@ async function sendBoth(
   try {
     return await toMaster()
   } catch (error) {
-    // The slot may have moved: a command that is sent the usual way makes the client look.
+    // The slot may have moved: any command that is routed the usual way makes the client refresh its slots.
     await cluster.sendCommand(key, false, ['EXISTS', key]).catch(() => {})
-    // A master that no longer has the slot has done nothing.
+    // A master that no longer has the slot has executed nothing, so a repetition is safe.
     if (errorWord(error) === 'MOVED') return toMaster()
     throw error
   }

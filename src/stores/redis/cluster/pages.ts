@@ -1,8 +1,8 @@
 import type { Page } from '../../../core/store.js'
 
 /**
- * The first page of several lists, each of which is a first page itself. One that was not looked through to its end says
- * nothing of what comes after its `next`, so neither does the whole.
+ * Merges the first pages of several lists into the first page of all. A list with a `next` is unknown beyond it, so the
+ * merged page ends at the first `next`.
  */
 export function firstOf<Item>(
   pages: readonly Page<Item>[],

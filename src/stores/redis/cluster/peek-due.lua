@@ -1,5 +1,5 @@
--- cluster/peek-due.lua: by when the first schedules of a shard are due, so that those due longest in all shards are taken
--- first. It reserves nothing. Keys: schedule-due.
+-- cluster/peek-due.lua: answers when the first schedules of a shard are due (peek.ts). It reserves nothing.
+-- Keys: schedule-due.
 local horizon = int(now + given.lookaheadMs + 1)
 local due = redis.call('ZRANGEBYSCORE', key('schedule-due'), '-inf', '(' .. horizon, 'WITHSCORES', 'LIMIT', 0, given.limit)
 local instants = {}

@@ -1,5 +1,5 @@
--- cluster/peek-ready.lua: the first runs of a shard that could be claimed, so that those that come first in all shards are
--- claimed first. It reserves nothing. Keys: queue, queue-priorities, instance-claims.
+-- cluster/peek-ready.lua: answers the first runs of a shard that are ready to be claimed (peek.ts). It reserves nothing.
+-- Keys: queue, queue-priorities, instance-claims.
 local found, nextReadyAt = {}, nil
 for place, target in ipairs(given.targets) do
   local most = math.min(given.limit, target.limit)

@@ -1,6 +1,6 @@
 /**
- * What stands first in each shard, so that a step over several takes what comes first in all of them. A peek reserves
- * nothing: it only tells how much to ask each shard for, and together never more than was asked for.
+ * Steps over several shards take what comes first in all of them together. A peek reads what comes first in each shard, and
+ * answers how much to take from each, never more in all than the limit. It reserves nothing.
  */
 
 import { luaScript } from '../connection/lua-script.js'
@@ -11,7 +11,7 @@ import endedSource from './peek-ended.lua'
 import readySource from './peek-ready.lua'
 import { everywhere } from './shards.js'
 
-/** Of so many candidates in each shard, how many come from each when the first of all are taken. */
+/** How many of each shard's candidates are among the first `limit` of all. */
 export function sharesOf<Candidate>(
   candidates: readonly (readonly Candidate[])[],
   limit: number,
@@ -26,12 +26,12 @@ export function sharesOf<Candidate>(
   return shares
 }
 
-/** Shards that are asked at once answer within less than this. */
+/** Shards that are asked at the same time answer within less than this, so a larger difference is one of their clocks. */
 const AT_ONCE_MS = 250
 
 /**
- * The first of what comes next in several shards. Where clocks differ it is as the latest of them has it: what matters is
- * in how long something comes by the clock of its own shard, or a caller that waits for it would ask again and again.
+ * The earliest `next` of several shards, on the clock of the shard that is furthest ahead. Something is due by the clock of
+ * its own shard: without the correction, a caller would wake too early for a shard that is behind, and ask over and over.
  */
 export function firstNext(
   latest: number,
@@ -104,7 +104,7 @@ export interface ReadyPeek {
   /** For each shard how many of each target to claim. */
   readonly shares: readonly (readonly number[])[]
   readonly nextReadyAt: number | undefined
-  /** A claim of this number was made before. */
+  /** This claim number was used before: the claim is a repetition. */
   readonly known: boolean
 }
 
@@ -149,7 +149,7 @@ const endedScript = luaScript({
 export async function peekEnded(server: Server, maxRuns: number, limit: number): Promise<number[]> {
   const counted = await everywhere(server, (shard) => server.call(endedScript, shard, { limit: 0 }))
   const tooMany = counted.reduce((sum, { kept }) => sum + kept, 0) - maxRuns
-  // Not what each has now: runs that end before it is pruned would push others out.
+  // A shard's present number would be too low a limit: runs that end before the pruning would push others out.
   if (tooMany <= 0) return counted.map(() => maxRuns)
   const most = Math.min(tooMany, limit)
   const read = await everywhere(server, (shard) => server.call(endedScript, shard, { limit: most }))

@@ -1,10 +1,10 @@
 /**
- * Shards: the parts into which a store is divided, each with all its keys under one hash tag, so that scripts find them
- * together and the masters of a cluster share the work. What belongs together by its name is in the same shard: a schedule
- * with its runs by the schedule's id, a lock by its name.
+ * A store is divided into shards. All keys of a shard have one hash tag, so a script can use all of them, and the shards are
+ * spread over the masters of a cluster. A name decides the shard: a schedule's id that of the schedule and its runs, a lock's
+ * name that of the lock.
  *
- * How many there are is written down when a store is first opened, and read from there ever after: with another number
- * everything would be looked for in the wrong place.
+ * The number of shards is stored when a store is first opened and never changes: with another number, names would lead to
+ * the wrong shards.
  */
 import { failure } from '../../../core/errors.js'
 import type { RunKey } from '../../../core/runs/key.js'
@@ -28,7 +28,7 @@ const agreeScript = luaScript({
 })
 
 interface Agreed {
-  /** The number of shards of a store, which is now fixed. */
+  /** The stored number of shards. */
   readonly shards: number
   /** Where hints are published, as scripts name it: a client may put a prefix of its own before every key. */
   readonly channel: string
@@ -61,7 +61,7 @@ function tagNear(shard: number, wanted: number, tolerance: number): string {
   }
 }
 
-/** In which shard a name is. FNV-1a, with a last stir so that names which differ at their end are spread too. */
+/** The shard of a name: FNV-1a with a final mix, so that names which differ only at the end are spread, too. */
 export function shardOf(name: string, count: number): number {
   if (count === 1) return 0
   let hash = 0x811c9dc5
@@ -70,20 +70,20 @@ export function shardOf(name: string, count: number): number {
   return (hash >>> 8) % count
 }
 
-/** The shard that an id names. An id that the store did not give out is in none, and is looked for in the first. */
+/** The shard in a run's id. An id that the store did not issue is in no shard, and is looked for in the first. */
 export function homeOf(server: Server, run: string): number {
   const shard = runPlace(run)?.shard ?? 0
   return shard < server.shards ? shard : 0
 }
 
-/** The shard of a run's key, when it is not the run's own. */
+/** The shard of a run's key, if that is not the run's own shard. */
 export function keyElsewhere(server: Server, shard: number, key: RunKey | 'unstamped' | undefined): number | undefined {
   if (key === undefined || key === 'unstamped' || server.shards === 1) return undefined
   const home = shardOf(key.name, server.shards)
   return home === shard ? undefined : home
 }
 
-/** Items by the shard that each belongs to, with their places in the list. */
+/** Groups items by shard, with their places in the list. */
 export function byShard<Item>(
   items: readonly Item[],
   shardFor: (item: Item) => number,
@@ -99,7 +99,7 @@ export function byShard<Item>(
   return [...groups.values()]
 }
 
-/** Does something with the items of each shard at once, and answers in the order of the items. */
+/** Runs `work` on the items of each shard, in parallel. The results are in the order of the items. */
 export async function inShards<Item, Result>(
   items: readonly Item[],
   shardFor: (item: Item) => number,
@@ -121,7 +121,7 @@ export async function inShards<Item, Result>(
   return items.map((_, place) => results.get(place) as Result)
 }
 
-/** Does the same in every shard at once. */
+/** Runs `work` for every shard, in parallel. */
 export function everywhere<Result>(server: Server, work: (shard: number) => Promise<Result>): Promise<Result[]> {
   return Promise.all(Array.from({ length: server.shards }, (_, shard) => work(shard)))
 }

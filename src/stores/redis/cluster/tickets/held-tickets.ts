@@ -1,6 +1,6 @@
 import type { AttemptRef } from '../../../../core/instances/instance.js'
 
-/** Attempts that were started here by a ticket, with the shard of their key: of each run the latest. */
+/** The attempts of this process that have a ticket, with the shard of their key: of each run, the latest attempt. */
 export class HeldTickets {
   readonly #held = new Map<string, { readonly token: number; readonly shard: number }>()
 
@@ -8,7 +8,7 @@ export class HeldTickets {
     this.#held.set(run, { token, shard })
   }
 
-  /** In which shard an attempt has its ticket, if it has one. */
+  /** The shard of an attempt's ticket, if the attempt has one. */
   shardOf({ run, token }: AttemptRef): number | undefined {
     const ticket = this.#held.get(run)
     return ticket?.token === token ? ticket.shard : undefined
