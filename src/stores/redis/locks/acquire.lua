@@ -43,15 +43,16 @@ end
 
 local function take(lock, asked)
   local own = extendOwn(lock, asked)
-  if own then return own end
-  passOn.toLocks(lock)
-  own = extendOwn(lock, asked)
+  if not own and lock.waiters then
+    passOn.toLocks(lock)
+    own = extendOwn(lock, asked)
+  end
   if own then return own end
   if permits.isBusy(lock, asked.permits) then return nil end
   local released = permits.leaseOf(lock, asked.holder)
   if released then permits.remove(lock, released) end
   return permits.grant(lock, asked.permits, { holder = asked.holder, instance = asked.instance,
-    token = permits.nextToken(lock.lastToken, given.floor), expiresAt = now + asked.ttlMs })
+    token = permits.nextToken(lock.lastToken, given.floor), acquiredAt = now, expiresAt = now + asked.ttlMs })
 end
 
 local function keepPlace(lock, asked)
@@ -85,7 +86,8 @@ for at, asked in ipairs(given.requests) do
   local lease = take(lock, asked)
   if lease then
     if lock.waiters then passOn.dropWaiter(lock, asked.holder) end
-    results[at] = { lease = leaseText.tell(lease, permits.expiresAt(lease)) }
+    results[at] = { token = lease.token, acquiredAt = lease.acquiredAt, expiresAt = permits.expiresAt(lease),
+      instance = lease.instance }
   else
     keepPlace(lock, asked)
     results[at] = { busyUntil = soonestEnd(lock) }

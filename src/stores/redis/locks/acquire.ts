@@ -6,7 +6,6 @@ import { luaScript } from '../connection/lua-script.js'
 import type { Server } from '../connection/server.js'
 import { listOf, maybe, named, number, text } from '../connection/shapes.js'
 import source from './acquire.lua'
-import { toLease, toldLease } from './lease-codec.js'
 
 const acquireScript = luaScript({
   name: 'locks/acquire',
@@ -19,7 +18,16 @@ const acquireScript = luaScript({
       named({ name: text, holder: text, ttlMs: number, permits: number, instance: maybe(text), waitMs: number }),
     ),
   },
-  gives: { now: number, results: listOf(named({ lease: maybe(toldLease), busyUntil: maybe(number) })) },
+  gives: {
+    now: number,
+    /** With a token for each that has the lock, otherwise with when it may be free. */
+    results: listOf(
+      named({
+        ...{ token: maybe(number), acquiredAt: maybe(number), expiresAt: maybe(number), instance: maybe(text) },
+        busyUntil: maybe(number),
+      }),
+    ),
+  },
 })
 
 /** While one script is carried out, the next is put together. */
@@ -53,9 +61,10 @@ async function acquireLeases(
     }),
   })
   server.time.heard(now)
-  return requests.map(({ name }, at): AcquireResult => {
-    const { lease, busyUntil = now } = results[at] ?? {}
-    if (lease === undefined) return { acquired: false, until: busyUntil, now }
-    return { acquired: true, lease: toLease(shard, name, lease), now }
+  return requests.map(({ name, holder }, at): AcquireResult => {
+    const { token, acquiredAt = now, expiresAt = now, instance, busyUntil = now } = results[at] ?? {}
+    if (token === undefined) return { acquired: false, until: busyUntil, now }
+    const lease = { name, holder, token, acquiredAt, expiresAt }
+    return { acquired: true, lease: instance === undefined ? lease : { ...lease, instance }, now }
   })
 }

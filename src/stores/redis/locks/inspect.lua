@@ -3,8 +3,7 @@
 local leases = {}
 for _, name in ipairs(given.names) do
   for _, lease in ipairs(permits.of(name).holders) do
-    local expiresAt = permits.expiresAt(lease)
-    if expiresAt > now then leases[#leases + 1] = { name = name, lease = leaseText.tell(lease, expiresAt) } end
+    if permits.expiresAt(lease) > now then leases[#leases + 1] = { name = name, lease = permits.tell(lease) } end
   end
 end
 return reply({ leases = leases })

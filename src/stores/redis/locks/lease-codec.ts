@@ -5,7 +5,7 @@
  *       {"holder":"3b1c:7","token":"1700000000000123","acquiredAt":1700000000000,"expiresAt":1700000030000,"instance":"3b1c"}]}
  *
  * Who waits is in `lock-waiters:<name>`, in order. `lock-waiter-terms:<name>` has the terms of each, by holder (`StoredTerms`).
- * Only scripts read and write them: the lock by `lease-text.lua`, the terms by `acquire.lua` and `pass-on.lua`. They answer with
+ * Only scripts read and write them: the lock by `permits.lua`, the terms by `acquire.lua` and `pass-on.lua`. They answer with
  * leases in the same fields.
  */
 import type { Lease } from '../../../core/locks/lease.js'

@@ -23,7 +23,8 @@ define(passOn, function()
       if terms.placeUntil > now then
         if permits.isBusy(lock, terms.permits) then return end
         permits.grant(lock, terms.permits, { holder = holder, instance = terms.instance,
-          token = permits.nextToken(lock.lastToken, tonumber(terms.floor)), expiresAt = math.min(now + terms.ttlMs, terms.placeUntil) })
+          acquiredAt = now,
+          token = permits.nextToken(lock.lastToken, terms.floor), expiresAt = math.min(now + terms.ttlMs, terms.placeUntil) })
         redis.call('PUBLISH', string.match(KEYS[1], '^(.*){') .. 'wakes', cjson.encode({ holder = holder }))
       end
       passOn.dropWaiter(lock, holder)
@@ -55,36 +56,29 @@ define(passOn, function()
   end
 
   -- Locks come before runs: their callers are waiting for the answer.
-  local function name(lock)
-    local waited = lock.waiters or lock.runs
+  function passOn.permitsOf(lock)
     passOn.toLocks(lock)
     passOn.toRuns(lock)
-    if waited and not lock.waiters and not lock.runs then redis.call('SREM', key('lock-blocked'), lock.name) end
+    if not lock.waiters and not lock.runs then redis.call('SREM', key('lock-blocked'), lock.name) end
   end
 
   -- When all unfinished runs of a schedule wait, the oldest becomes ready.
-  local function schedule(id)
-    local number = overlap.firstWaiting(id)
-    if not number or overlap.firstEngaged(id) then return end
+  function passOn.turnOf(schedule)
+    local number = overlap.firstWaiting(schedule)
+    if not number or overlap.firstEngaged(schedule) then return end
     local run = runs.load(number)
-    if run then transitions.makeReady(run) else redis.call('ZREM', key('schedule-waiting', id), number) end
-  end
-
-  local function takeFreed(module) return isUsed(module) and module.takeFreed() or {} end
-
-  function passOn.everything()
-    local names, schedules = takeFreed(permits), takeFreed(overlap)
-    while #names > 0 or #schedules > 0 do
-      for _, each in ipairs(names) do name(permits.of(each)) end
-      for _, each in ipairs(schedules) do schedule(each) end
-      names, schedules = takeFreed(permits), takeFreed(overlap)
-    end
+    if run then transitions.makeReady(run) else redis.call('ZREM', key('schedule-waiting', schedule), number) end
   end
 end)
 
--- Ends a script: passes on what it freed, and writes what it changed.
+-- Ends a script: passes on what it freed, as long as that frees more, and writes what it changed.
 local function commit()
-  passOn.everything()
+  repeat
+    local locks = isUsed(permits) and permits.takeFreed() or {}
+    local schedules = isUsed(overlap) and overlap.takeFreed() or {}
+    for _, lock in ipairs(locks) do passOn.permitsOf(lock) end
+    for _, schedule in ipairs(schedules) do passOn.turnOf(schedule) end
+  until #locks == 0 and #schedules == 0
   for _, module in ipairs({ queues, runs, permits, numbers }) do
     if isUsed(module) then module.save() end
   end

@@ -1,11 +1,11 @@
 -- include: instances/instance-text
--- include: locks/lease-text
 -- include: runs/loaded-runs
 -- Permits of a name: who has one, until when, and what a new holder is given. Locks of users and keys of runs are the same.
+-- The layout of a lock's text is in locks/lease-codec.ts. In a script, the lock also has its `name` and whether it `isStored`.
 --
 -- A holder whose time is over is not counted, but it stays until another takes its place, and may renew until then. If
--- it was a run's attempt, that run is fenced in the same step. Lock time is compared with the clock: that the text itself
--- expires, long after, only keeps the store tidy.
+-- it was a run's attempt, that run is fenced in the same step. Lock time is compared with the clock. The text itself
+-- expires a day after the last lease, which only keeps the store tidy.
 local permits = {}
 -- runs/transitions.lua fills it: a permit that is taken from a run ends that run's attempt.
 local transitions = {}
@@ -16,7 +16,9 @@ define(permits, function()
   function permits.of(name)
     local lock = known[name]
     if not lock then
-      lock = leaseText.parse(name, redis.call('GET', key('lock', name)))
+      local text = redis.call('GET', key('lock', name))
+      lock = text and cjson.decode(text) or { lastToken = '0', holders = {} }
+      lock.name, lock.isStored = name, text and true
       known[name] = lock
     end
     return lock
@@ -28,17 +30,22 @@ define(permits, function()
     changed[#changed + 1] = lock
   end
 
-  -- A permit may have become free: pass-on.lua looks who is next before the script ends.
+  -- A permit may have become free: pass-on.lua gives it to the next before the script ends.
   function permits.mayBeFree(name)
     if isFreed[name] then return end
     isFreed[name] = true
     freed[#freed + 1] = name
   end
 
+  -- The locks that may have a free permit, and that locks or runs wait for.
   function permits.takeFreed()
-    local list = freed
+    local waitedFor = {}
+    for _, name in ipairs(freed) do
+      local lock = permits.of(name)
+      if lock.waiters or lock.runs then waitedFor[#waitedFor + 1] = lock end
+    end
     freed, isFreed = {}, {}
-    return list
+    return waitedFor
   end
 
   -- A ticket stands for a run of another shard: its number has that shard behind it.
@@ -48,6 +55,13 @@ define(permits, function()
     if not lease.run then return lease.expiresAt end
     if permits.isTicket(lease.run) then return instances.ticketsExpireAt(lease.instance) end
     return instances.expiresAt(lease.instance)
+  end
+
+  -- A lease as it is answered: a run's has its instance's time.
+  function permits.tell(lease)
+    if not lease.run then return lease end
+    return { holder = lease.holder, token = lease.token, acquiredAt = lease.acquiredAt, expiresAt = permits.expiresAt(lease),
+      instance = lease.instance, run = lease.run }
   end
 
   function permits.countLive(lock)
@@ -102,28 +116,30 @@ define(permits, function()
   end
 
   -- Tokens only grow, whatever was lost: by the last of the name, the clock, and what the client has seen.
-  function permits.nextToken(last, floor) return math.max(last + 1, clock.nowUs, floor) end
+  function permits.nextToken(last, floor) return int(math.max(last + 1, clock.nowUs, floor)) end
 
   -- The caller has seen that the lock is not busy.
   function permits.grant(lock, limit, lease)
     permits.makeRoom(lock, limit)
-    lease.acquiredAt = now
     lock.lastToken = lease.token
     lock.holders[#lock.holders + 1] = lease
     permits.change(lock)
     return lease
   end
 
+  local function write(lock)
+    return cjson.encode({ lastToken = lock.lastToken, waiters = lock.waiters, runs = lock.runs, holders = lock.holders })
+  end
+
   local function save(lock)
-    local longest, stays = 0, lock.waiters or lock.runs
+    local lastEnd, stays = now, lock.waiters or lock.runs
     for _, lease in ipairs(lock.holders) do
-      if lease.run then stays = true else longest = math.max(longest, lease.expiresAt) end
+      if lease.run then stays = true else lastEnd = math.max(lastEnd, lease.expiresAt) end
     end
     if not lock.isStored then redis.call('ZADD', key('lock-names'), 0, lock.name) end
-    local name, text = key('lock', lock.name), leaseText.write(lock)
+    local name, text = key('lock', lock.name), write(lock)
     if stays then redis.call('SET', name, text)
-    elseif #lock.holders == 0 then redis.call('SET', name, text, 'PX', DAY_MS)
-    else redis.call('SET', name, text, 'PX', int(clock.keepForMs(longest - now))) end
+    else redis.call('SET', name, text, 'PX', int(DAY_MS + lastEnd - now)) end
   end
 
   function permits.save()

@@ -11,7 +11,7 @@ for at, asked in ipairs(given.requests) do
       lease.expiresAt = now + asked.ttlMs
       permits.change(lock)
     end
-    leases[at] = leaseText.tell(lease, permits.expiresAt(lease))
+    leases[at] = permits.tell(lease)
   else leases[at] = false end
 end
 commit()

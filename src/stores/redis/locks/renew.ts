@@ -10,7 +10,7 @@ const renewScript = luaScript({
   name: 'locks/renew',
   source,
   writes: true,
-  takes: { requests: listOf(named({ name: text, holder: text, token: number, ttlMs: number })) },
+  takes: { requests: listOf(named({ name: text, holder: text, token: text, ttlMs: number })) },
   gives: { leases: listOf(maybe(toldLease)) },
 })
 
@@ -19,7 +19,7 @@ export function renewLeases(server: Server, requests: readonly RenewRequest[]): 
     requests,
     ({ name }) => shardOf(name, server.shards),
     async (shard, own) => {
-      const given = own.map(({ name, holder, token, ttlMs }) => ({ name, holder, token, ttlMs }))
+      const given = own.map(({ name, holder, token, ttlMs }) => ({ name, holder, token: String(token), ttlMs }))
       const { leases } = await server.call(renewScript, shard, { requests: given })
       return own.map(({ name }, at) => {
         const lease = leases[at]

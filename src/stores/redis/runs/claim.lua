@@ -70,12 +70,12 @@ local function start(run)
   end
   local lock = run.key and permits.of(run.key)
   if lock and not mayTakeKey(run, lock) then return false end
-  local last = math.max(tonumber(run.token) or 0, lock and lock.lastToken or 0)
+  local last = math.max(tonumber(run.token or '0'), tonumber(lock and lock.lastToken or '0'))
   local token = permits.nextToken(last, given.floor)
   transitions.start(run, token, given.instance, given.claim)
   if not lock then return true end
   run.unconfirmed = permits.isTicket(run.number) or nil
-  permits.grant(lock, run.permits, { holder = 'run:' .. run.number .. ':' .. run.token, token = token, expiresAt = now,
+  permits.grant(lock, run.permits, { holder = 'run:' .. run.number .. ':' .. run.token, token = token, acquiredAt = now,
     instance = given.instance, run = run.number })
   keyLine.count(lock.name, run.number)
   -- With permits left, runs that waited only because this one stood before them are next.

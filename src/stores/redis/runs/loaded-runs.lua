@@ -1,8 +1,37 @@
--- include: runs/run-text
 -- include: schema/numbers
--- The runs that a script has read, what it has changed of them, and writing that when it ends.
+-- The runs that a script has read or made. What it changes of them is written when it ends.
+--
+-- The layout of a run's text is in runs/run-codec.ts. Scripts use its first line as a table. The other four lines are the
+-- user's: scripts carry them unread, as `rest`.
 local runs = {}
 define(runs, function()
+  -- cjson writes 14 digits of a number, so instants beyond the year 5138 are kept as texts.
+  local WRITABLE = 1e14
+
+  local function parse(number, text)
+    local lineEnd = string.find(text, '\n', 1, true)
+    local run = cjson.decode(string.sub(text, 1, lineEnd - 1))
+    run.readyAt, run.startBy, run.tick = tonumber(run.readyAt), tonumber(run.startBy), tonumber(run.tick)
+    run.number, run.rest = number, string.sub(text, lineEnd)
+    return run
+  end
+
+  local function writable(instant) return instant and instant >= WRITABLE and int(instant) or instant end
+
+  local function write(run)
+    local number, rest, readyAt, startBy, tick = run.number, run.rest, run.readyAt, run.startBy, run.tick
+    run.number, run.rest, run.readyAt, run.startBy, run.tick = nil, nil, writable(readyAt), writable(startBy), writable(tick)
+    local text = cjson.encode(run) .. rest
+    run.number, run.rest, run.readyAt, run.startBy, run.tick = number, rest, readyAt, startBy, tick
+    return text
+  end
+
+  function runs.setEnding(run, result, err)
+    local resultEnd = string.find(run.rest, '\n', 2, true)
+    local errorEnd = string.find(run.rest, '\n', resultEnd + 1, true)
+    run.rest = '\n' .. (result or '') .. '\n' .. (err or '') .. string.sub(run.rest, errorEnd)
+  end
+
   local loaded, changed, isChanged = {}, {}, {}
   local added, forgotten, ended, unended = {}, {}, {}, {}
   local started, stopped, texts = {}, {}, {}
@@ -11,7 +40,7 @@ define(runs, function()
     local run = loaded[number]
     if run == nil then
       local text = redis.call('HGET', key('runs'), number)
-      run = text and runText.parse(number, text)
+      run = text and parse(number, text)
       loaded[number] = run
     end
     return run or nil
@@ -24,7 +53,7 @@ define(runs, function()
       if loaded[number] == nil then unknown[#unknown + 1] = number end
     end
     for at, text in ipairs(readMany('HMGET', key('runs'), unknown)) do
-      loaded[unknown[at]] = text and runText.parse(unknown[at], text)
+      loaded[unknown[at]] = text and parse(unknown[at], text)
     end
     for _, number in ipairs(them) do found[#found + 1] = loaded[number] or nil end
     return found
@@ -36,9 +65,10 @@ define(runs, function()
     changed[#changed + 1] = run
   end
 
-  -- A run that was just made. It has no state yet: transitions.makeReady or makeWait gives it one.
+  -- A run that was just made: `body` is its options and payload, a line each. It has no state yet: transitions.makeReady or
+  -- makeWait gives it one.
   function runs.add(run, body, number)
-    run.number, run.rest = number or numbers.nextText(), runText.linesFor(body)
+    run.number, run.rest = number or numbers.nextText(), '\n\n\n' .. body
     run.createdAt, run.attempt, run.failures, run.takeovers = now, run.attempt or 0, 0, 0
     loaded[run.number] = run
     if not number then
@@ -80,7 +110,7 @@ define(runs, function()
     for _, run in ipairs(changed) do
       if forgotten[run] then gone[#gone + 1] = run.number
       else
-        texts[run] = runText.write(run)
+        texts[run] = write(run)
         written[#written + 1] = run.number
         written[#written + 1] = texts[run]
       end
@@ -96,5 +126,5 @@ define(runs, function()
   end
 
   -- As run-codec.ts reads it, with the number in front. Asked for once all is saved.
-  function runs.tell(run) return run.number .. '\n' .. (texts[run] or runText.write(run)) end
+  function runs.tell(run) return run.number .. '\n' .. (texts[run] or write(run)) end
 end)

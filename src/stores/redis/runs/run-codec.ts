@@ -8,7 +8,7 @@
  *     ⏎ (options)
  *     {"to":"ada@example.org"}
  *
- * An absent field does not apply: a run without `key` has none. Scripts read and write the text by `run-text.lua`.
+ * An absent field does not apply: a run without `key` has none. Scripts read and write the text by `loaded-runs.lua`.
  */
 import type { ErrorRecord } from '../../../core/errors.js'
 import type { SkipReason } from '../../../core/policies.js'

@@ -11,7 +11,7 @@ local function isCurrent(run, token)
   -- A lease that ran out counts as held until another holder took it, which cannot be seen of one in another shard.
   if run.keyShard then return instances.expiresAt(run.instance) > now end
   local lease = run.key and permits.leaseOfRun(permits.of(run.key), run.number)
-  return not run.key or (lease ~= nil and int(lease.token) == token)
+  return not run.key or (lease ~= nil and lease.token == token)
 end
 
 local function fail(run) run.failures = run.failures + 1 end
@@ -28,7 +28,7 @@ local function apply(run, settlement)
   if run.cancelRequested then return transitions.finish(run, 'cancelled', { error = json }) end
   if kind == 'retry' then
     fail(run)
-    runText.setEnding(run, '', json)
+    runs.setEnding(run, '', json)
   end
   transitions.giveBack(run, now + settlement.delayMs)
 end

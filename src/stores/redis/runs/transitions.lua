@@ -114,7 +114,7 @@ define(transitions, function()
     wake('settled')
     if isKept(run, to) then
       run.finishedAt, run.reason = now, ending.reason
-      runText.setEnding(run, ending.result, ending.error)
+      runs.setEnding(run, ending.result, ending.error)
       runs.keepEnded(run)
       return
     end
@@ -179,7 +179,7 @@ define(transitions, function()
     if run.schedule then redis.call('ZREM', key('schedule-ended', run.schedule), run.number) end
     run.finishedAt, run.reason, run.cancelRequested, run.isTakenOver, run.startBy = nil, nil, nil, nil, nil
     run.failures, run.takeovers, run.readyAt = 0, 0, now
-    runText.setEnding(run)
+    runs.setEnding(run)
     dedupe.open(run)
     transitions.makeReady(run)
   end

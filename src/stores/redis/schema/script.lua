@@ -43,14 +43,17 @@ local function readMany(command, name, fields)
   return found
 end
 
--- The functions of a module are made when one of them is first used: making a function costs about as much as calling one of
--- Redis, and most scripts need few of them.
+-- A module makes its functions when one of them is first used, because a script includes more modules than most calls need,
+-- and every call would make all functions anew.
+local unmade = {}
+function unmade.__index(module, name)
+  setmetatable(module, nil)
+  unmade[module]()
+  return module[name]
+end
 local function define(module, make)
-  setmetatable(module, { __index = function(_, name)
-    setmetatable(module, nil)
-    make()
-    return module[name]
-  end })
+  unmade[module] = make
+  setmetatable(module, unmade)
 end
 local function isUsed(module) return getmetatable(module) == nil end
 -- luacheck: pop

@@ -8,7 +8,6 @@ do
   clock.countFrom = tonumber(toldCount) or redis.call('INCR', clock.name)
   clock.nowUs = toldNow and toldNow * 1000 or math.floor(clock.countFrom / 1000) * 1000
 end
-function clock.keepForMs() return 86400000 end
 function clock.countedTo(last)
   redis.call('SET', clock.name, string.format('%.0f', math.max(last, clock.countFrom)))
 end

@@ -6,6 +6,4 @@ do
 end
 -- Numbers that a script gives out begin here: schema/numbers.lua.
 clock.countFrom = clock.nowUs
--- How long Redis keeps a text whose time is over. Nothing depends on when exactly it expires.
-function clock.keepForMs(ms) return math.max(ms * 3, 1000) end
 function clock.countedTo() end

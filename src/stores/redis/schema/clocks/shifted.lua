@@ -5,5 +5,4 @@ do
   clock.nowUs = time[1] * 1000000 + time[2] + (redis.call('GET', KEYS[1] .. 'shift') or 0)
 end
 clock.countFrom = clock.nowUs
-function clock.keepForMs(ms) return math.max(ms * 3, 1000) end
 function clock.countedTo() end
