@@ -1,4 +1,4 @@
-/** The composition root: wires a store, the loops, the jobs and the API into one machine. */
+/** The composition root: connects a store, the engine and the API. */
 import { hostname } from 'node:os'
 import { type BelfryOptions, type ParsedOptions, parseOptions } from './api/belfry-options.js'
 import { doctor } from './api/health/doctor.js'
@@ -43,7 +43,7 @@ import { measured } from './engine/store/measured.js'
 import { openedOnUse } from './engine/store/opened-on-use.js'
 import { type Duration, durationMs } from './time/duration.js'
 
-/** What the engine gets from the API beside it. */
+/** The engine's options that come from the API. */
 type EngineWiring = 'jobs' | 'isLoopBusy' | 'storeIdentity' | 'describe' | 'stampKeys' | 'syncReleases'
 
 export function createBelfry(options: BelfryOptions): Belfry {
@@ -63,7 +63,7 @@ export class Belfry implements AsyncDisposable {
   readonly #events: Events
   readonly #sinks: SinkCatalogue
   readonly #catalogue: JobCatalogue
-  /** The defined jobs that this instance runs. */
+  /** Those of the defined jobs that this instance runs. */
   readonly #runnable = new Map<string, JobDefinition>()
   readonly #declarations: Declarations
   readonly #engine: Engine
@@ -145,7 +145,7 @@ export class Belfry implements AsyncDisposable {
     await this.#lifecycle.start()
   }
 
-  /** Claims no more, gives running work its grace, then aborts and releases the rest and all locks. */
+  /** Stops claiming, and gives running work its grace. Then aborts and releases the rest, and releases all locks. */
   async stop(options: { readonly grace?: Duration } = {}): Promise<void> {
     checkOptions(options, ['grace'], 'stop()')
     const { grace } = options
@@ -159,16 +159,16 @@ export class Belfry implements AsyncDisposable {
   }
 
   /**
-   * Runs `work` while holding a lock. Rejects with `LOCK_BUSY` when another holder has it, and with `LOCK_LOST` when the
-   * lock was lost before `work` was done; that error carries the value of `work`.
+   * Runs `work` while holding a lock. Rejects with `LOCK_BUSY` when another holder has the lock, and with `LOCK_LOST`
+   * when the lock was lost before `work` was done. The latter error carries the value of `work`.
    */
   withLock<T>(name: string, work: (lock: Lock) => T | Promise<T>, options?: LockOptions): Promise<T> {
     return withLock(this.locks, name, work, options)
   }
 
   /**
-   * Makes a run of a job by its name, whether this instance has its code or not. Without it the payload is not checked, and
-   * an instance that has the code stamps the exclusive key.
+   * Makes a run of a job by the job's name. If this instance does not have the job's code, the payload is not checked,
+   * and an instance that has the code stamps the exclusive key.
    */
   async enqueue(job: string, payload?: unknown, options: EnqueueOptions = {}): Promise<EnqueueOutcome> {
     const run = await newRun(this.#catalogue, checkName(job, 'job name'), payload, options)
@@ -177,27 +177,29 @@ export class Belfry implements AsyncDisposable {
     return result as EnqueueOutcome
   }
 
-  /** The jobs that instances run or once ran, with the live ones that do, in order of name. */
+  /** The jobs that instances run or ran in the past, in order of name, each with the live instances that run it. */
   jobs(): Promise<readonly KnownJob[]> {
     return knownJobs(this.#store)
   }
 
-  /** Counts of schedules, runs and instances. Costs the same however much is stored: counts stop at a bound and say so. */
+  /**
+   * Counts of runs and instances. Each count stops at a bound and says so, so the cost does not grow with the store.
+   */
   stats(): Promise<Stats> {
     return stats(this.#store)
   }
 
-  /** Finds what is wrong, or soon will be, and how to fix it. Costs the same however much is stored. */
+  /** Finds problems, present and coming ones, and names a fix for each. The cost does not grow with the store. */
   doctor(): Promise<readonly Check[]> {
     return doctor(this.#store, this.#options.clock)
   }
 
-  /** The sinks that instances of this store cannot reach, since when, and the last error. */
+  /** The sinks that instances of this store cannot reach, each with the begin of the outage and the last error. */
   unreachableSinks(): Promise<readonly UnreachableSink[]> {
     return unreachableSinks(this.#store)
   }
 
-  /** Stops runs of the whole store from starting. Ticks are recorded all the same. */
+  /** Keeps all runs of the store from starting. Ticks are still recorded. */
   async freeze(note?: string): Promise<void> {
     if (note !== undefined) checkText(note, 'the note of a freeze')
     return this.#store.freeze(note)

@@ -18,17 +18,20 @@ export interface BelfryOptions {
   readonly store: Store
   /** The app whose code declares schedules. With it, schedules that the code no longer declares are removed. */
   readonly app?: string
-  /** Orders deploys: the schedules of the newest live release are in force. Text, compared number by number. */
+  /**
+   * Orders deploys: the schedules of the newest live release are in force. Text, in which numbers are compared by
+   * value: `2026-9` is older than `2026-10`.
+   */
   readonly release?: string
   /** `tick` records ticks, `run` starts runs. Default both; an instance without roles only enqueues and reads. */
   readonly roles?: readonly EngineRole[]
-  /** Run only these of the defined jobs. */
+  /** Of the defined jobs, run only these. */
   readonly jobs?: readonly string[]
   /** Where schedules with `to` deliver. When given, a schedule for a sink that no live instance has is refused. */
   readonly sinks?: Readonly<Record<string, Sink>>
   /** Attempts that this instance runs at a time. Default 10. */
   readonly concurrency?: number
-  /** Threads for jobs whose `run` is the URL of a module. */
+  /** Worker threads for jobs whose `run` is the URL of a module. */
   readonly threads?: ThreadOptions
   /** How long an instance may send no heartbeat before its work is taken over. Default 15 s. */
   readonly lease?: Duration
@@ -51,7 +54,7 @@ export interface BelfryOptions {
   readonly history?: { readonly maxAge?: Duration; readonly maxRuns?: number }
   /** How long running work may go on after `stop()`. Default 10 s. */
   readonly stopGrace?: Duration
-  /** Stop on these signals, then let them end the process. Default none. */
+  /** Signals on which the instance stops; afterwards they end the process as usual. Default none. */
   readonly signals?: boolean | readonly StopSignal[]
   /** Pino-shaped. Default: warnings and errors on standard error. */
   readonly logger?: Logger
@@ -125,7 +128,7 @@ function parseThreads(threads: ThreadOptions) {
   return {
     max: atLeast(1, max, 'threads.max'),
     idleMs: ms(idle, INSTANCE.threads.idleMs, 'threads.idle', 0),
-    // With less, a thread dies before it has loaded anything.
+    // With less memory a thread dies before it has loaded anything.
     memoryMb: memoryMb === undefined ? undefined : atLeast(16, memoryMb, 'threads.memoryMb'),
   }
 }

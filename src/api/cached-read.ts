@@ -1,6 +1,6 @@
 import { type Clock, systemClock } from '../core/clock.js'
 
-/** Reads at most once in `maxAgeMs`: callers in between share the answer. After a failure the next caller reads again. */
+/** Reads at most once in `maxAgeMs`: calls in between share one result. After a failure the next call reads again. */
 export function cachedRead<Value>(
   read: () => Promise<Value>,
   maxAgeMs: number,

@@ -1,12 +1,12 @@
 import { failure } from '../core/errors.js'
 import { type StopSignal, stopOn } from './process-signals.js'
 
-/** What starting and stopping consist of. */
+/** The steps of starting and stopping an instance. */
 export interface LifecycleSteps {
-  /** Everything that can fail before anything runs. */
+  /** All steps of the start that can fail. Nothing runs before they are done. */
   readonly prepare: () => Promise<void>
   readonly run: () => void
-  /** Ends what runs, if it was started, and closes what is open. */
+  /** Ends the engine if it was started, and closes the store. */
   readonly end: (graceMs: number, wasStarted: boolean) => Promise<void>
   /** Shortens the grace of an `end` that is under way. */
   readonly hurry: (graceMs: number) => void
@@ -14,7 +14,7 @@ export interface LifecycleSteps {
 
 type Phase = 'new' | 'starting' | 'started' | 'stopping' | 'stopped'
 
-/** An instance starts once and stops once. A start that fails can be repeated; a stop during a start ends it. */
+/** An instance starts once and stops once. A failed start can be repeated. A stop during a start ends the start. */
 export class Lifecycle {
   readonly #steps: LifecycleSteps
   readonly #ending = new AbortController()
@@ -27,7 +27,7 @@ export class Lifecycle {
     this.#steps = steps
   }
 
-  /** Fires when the instance stops: ends what callers wait for. */
+  /** Fires when the instance stops, to end the waiting of callers. */
   get ending(): AbortSignal {
     return this.#ending.signal
   }
@@ -49,7 +49,10 @@ export class Lifecycle {
     await this.#stopped
   }
 
-  /** Stops on these signals. Set when the store opens: from then on the process may hold a lock, started or not. */
+  /**
+   * Stops on these signals. The store's opening sets them, because from then on the process may hold a lock, started or
+   * not.
+   */
   stopOnSignals(signals: readonly StopSignal[], stop: () => Promise<void>): void {
     if (this.#hasEnded()) return
     const ignore = signals.map((signal) => stopOn(signal, stop))

@@ -1,6 +1,6 @@
 import { BelfryError } from '../core/errors.js'
 
-/** Prefixes an error with the place of its value: parsers know what is wrong, but not which option it was. */
+/** Prefixes an error with the option's name: parsers know the problem, but not the option. */
 export function located<T>(where: string, parse: () => T): T {
   try {
     return parse()

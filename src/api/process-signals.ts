@@ -1,6 +1,6 @@
 /**
- * Stops all instances of the process on a signal. When the last has stopped, the signal has its usual effect. A second
- * signal has it at once.
+ * Stops all instances of the process on a signal. When the last instance has stopped, the signal takes its usual
+ * effect. A second signal takes its effect at once.
  */
 export const STOP_SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT', 'SIGBREAK', 'SIGUSR1', 'SIGUSR2'] as const
 export type StopSignal = (typeof STOP_SIGNALS)[number]
@@ -30,6 +30,6 @@ async function stopAll(signal: StopSignal): Promise<void> {
   const group = stops.get(signal) ?? new Set()
   stops.delete(signal)
   await Promise.allSettled([...group].map((stop) => stop()))
-  // A listener of the host has its own way to end the process.
+  // If the app has a listener for the signal, that listener decides how the process ends.
   if (process.listenerCount(signal) === 0) process.kill(process.pid, signal)
 }

@@ -1,6 +1,6 @@
 /**
- * Finds what is wrong, or soon will be, and how to fix it. The cost does not grow with the store: each check reads at most
- * the first thousand of what it looks at.
+ * Finds problems of an installation, present and coming ones, and names a fix for each. The cost does not grow with the
+ * store, because each check reads at most a thousand schedules or runs.
  */
 import type { Clock } from '../../core/clock.js'
 import type { Check, Finding } from '../../core/diagnosis.js'
@@ -16,7 +16,7 @@ import { type Demand, jobs, sinks } from './unserved.js'
 const MAX_READ = 1_000
 /** Skew below this is ignored. */
 const SKEW_MS = 2_000
-/** The same for clocks at a join, whose difference includes the time of the call. */
+/** Skew of an instance's clock at its join below this is ignored: the difference includes the time of the call. */
 const JOIN_SKEW_MS = 10_000
 const LATE_MS = 10_000
 const MAX_NAMED = 5
@@ -76,7 +76,7 @@ function takingPart({ live, schedules, frozen, now }: Scene): Check {
   return { name: 'instances', about: `${live.length} live`, findings }
 }
 
-/** This process's clock now, and that of each instance when it joined. */
+/** Compares the store's clock with this process's clock now, and with each instance's clock at its join. */
 async function clocks({ store, clock, live }: Scene): Promise<Check> {
   const sentAt = clock.monotonic()
   const storeNow = await store.now()
@@ -113,7 +113,10 @@ function zones({ live }: Scene): Check {
   return { name: 'zones', about: known.length === 0 ? 'nobody to ask' : [...versions.keys()].join(' and '), findings }
 }
 
-/** One step frees a key and hands it on, so a waiter without a holder is never seen twice unless something is wrong. */
+/**
+ * Finds keys with waiting runs and no holder. Freeing a key and handing it on are one step, so a key that is found
+ * twice in this state is stuck.
+ */
 async function keys({ store, now }: Scene): Promise<Check> {
   const { items } = await store.runs.list({ states: ['waiting'], waitsFor: 'key', limit: MAX_READ })
   const waiters = new Map<string, Run>()
@@ -132,7 +135,7 @@ async function keys({ store, now }: Scene): Promise<Check> {
   return { name: 'keys', about: `${waiters.size} keys have waiters`, findings }
 }
 
-/** Only the sink's recovery helps: more instances or concurrency would not. */
+/** The fix names the sink only: neither more instances nor more concurrency would help. */
 function outageFindings({ now, outages, backlog }: Scene): Finding[] {
   return outages.map((outage) => {
     const { sink, since, error, instances } = outage

@@ -1,4 +1,4 @@
-/** Counts whose cost does not grow with the store. */
+/** Counts of instances and runs. Each count stops at a bound, so the cost does not grow with the store. */
 
 import type { RunState } from '../../core/runs/run.js'
 import type { Frozen, Store } from '../../core/store.js'
@@ -9,7 +9,7 @@ export interface Stats {
   readonly frozen?: Frozen
   /** Runs that are due and have not started. */
   readonly due: BoundedCount
-  /** Ready, delayed ones included. */
+  /** Ready runs, including delayed ones. */
   readonly ready: BoundedCount
   readonly waiting: BoundedCount
   readonly running: BoundedCount
@@ -22,7 +22,7 @@ export interface BoundedCount {
 }
 
 const MOST = 1_000
-/** For each job and sink. Alerts compare the sum with numbers below this. */
+/** The bound of due runs for each job and sink. Alerts compare the sum with numbers below this. */
 export const MOST_DUE = 2_000
 
 export async function stats(store: Store): Promise<Stats> {
@@ -47,7 +47,7 @@ export async function stats(store: Store): Promise<Stats> {
   }
 }
 
-/** One page is enough, because a store lists unfinished runs without reading the others. */
+/** One page is enough, because stores list unfinished runs by state. */
 async function probe(store: Store, state: RunState): Promise<BoundedCount> {
   const { items, next } = await store.runs.list({ states: [state], limit: MOST })
   return { count: items.length, more: next !== undefined }

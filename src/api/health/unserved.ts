@@ -6,7 +6,7 @@ import type { Store } from '../../core/store.js'
 
 export interface Demand {
   readonly schedules: readonly Schedule[]
-  /** The newest unstarted runs: they show unserved targets of schedules beyond the first thousand. */
+  /** The newest unstarted runs. They reveal unserved targets of schedules beyond the first thousand. */
   readonly unstarted: readonly Run[]
 }
 
@@ -29,7 +29,10 @@ const SINK: Kind = {
   flag: '--to',
 }
 
-/** Also checks at most `most` known jobs that no live instance runs. */
+/**
+ * Finds jobs that no live instance runs, but a schedule or run needs. Of the known jobs beyond the demand it looks up
+ * at most `most`.
+ */
 export async function jobs(demand: Demand, served: ReadonlySet<string>, store: Store, most: number): Promise<Check> {
   const found = unserved(demand, served, JOB)
   const once = (await store.instances.jobs()).filter(({ name }) => !served.has(name) && !found.has(name))
@@ -50,7 +53,7 @@ export function sinks(demand: Demand, served: ReadonlySet<string>, outages: read
   }
 }
 
-/** A finding for each name. */
+/** One finding for each job or sink that is needed and not served. */
 function unserved({ schedules, unstarted }: Demand, served: ReadonlySet<string>, kind: Kind): Map<string, Finding> {
   const found = new Map<string, Finding>()
   const isNew = (name: string | undefined): name is string =>

@@ -1,4 +1,4 @@
-/** Runs of a job by its name, whether this instance has the job's code or not. */
+/** Makes runs of a job by the job's name, whether this instance has the job's code or not. */
 
 import { toJson } from '../../core/checks/json.js'
 import { checkOptions } from '../../core/checks/known-options.js'
@@ -17,25 +17,25 @@ export interface EnqueueOptions {
   readonly in?: Duration
   /** Start at an instant; one in the past starts now. */
   readonly at?: Instant
-  /** At most one unfinished run of this job has a key. */
+  /** The dedupe key: at most one unfinished run of this job has it. */
   readonly key?: string
-  /** The key refuses repetitions for this long after the run has ended. */
+  /** The dedupe key refuses repetitions for this long after the run has ended. */
   readonly keyFor?: Duration
   /** Higher starts first. Default 0. */
   readonly priority?: number
-  /** The caller's transaction on the same database: the run exists when it commits. */
+  /** The caller's transaction on the same database: the run becomes visible when it commits. */
   readonly tx?: unknown
 }
 
-/** `run` is the new run, or the one that has the key already. */
+/** `run` is the new run, or the existing run that kept it from being made. */
 export interface EnqueueOutcome {
   readonly outcome: EnqueueResult['outcome']
   readonly run: string
 }
 
 /**
- * Checks the payload and computes the exclusive key. Without the job's code neither is possible here: an instance that has
- * the code stamps the key.
+ * Checks the payload and computes the exclusive key. Both may need the job's code. An instance without the code leaves
+ * the payload unchecked, and one that has the code stamps the key.
  */
 export async function newRun(
   catalogue: JobCatalogue,

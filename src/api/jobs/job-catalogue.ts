@@ -1,4 +1,4 @@
-/** The jobs of this instance, and those that the store knows from others: enough to compute keys, with code or without. */
+/** The jobs of this instance, and the jobs of other instances as the store knows them. Computes exclusive keys. */
 
 import { type Json, toJson } from '../../core/checks/json.js'
 import type { Clock } from '../../core/clock.js'
@@ -91,8 +91,8 @@ export class JobCatalogue {
   }
 
   /**
-   * The key of a stored payload. If the job's code throws, the whole payload becomes the key: the run starts, exclusive all
-   * the same, and fails with the reason, instead of waiting for ever.
+   * The key of a stored payload. If the job's code throws, the whole payload becomes the key. The run then starts,
+   * still exclusive, and fails with the reason, instead of waiting for ever.
    */
   async #stampOf(target: Target, payload: Json): Promise<RunKey | undefined> {
     try {
@@ -121,7 +121,7 @@ export class JobCatalogue {
   }
 }
 
-/** Pages that one sweep reads. More than one, because runs of other instances' jobs may fill the first. */
+/** The most pages that one sweep reads. Runs of other instances' jobs may fill the first ones. */
 const MAX_PAGES = 20
 
 async function eachPage<Item>(

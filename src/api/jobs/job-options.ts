@@ -15,8 +15,9 @@ import { type StandardSchema, validate } from './standard-schema.js'
 
 export interface JobOptions<Payload> {
   /**
-   * The handler. Its return value (JSON) is the run's result; an error is retried or ends the run. For CPU-bound work give
-   * a URL, `new URL('./resize.js', import.meta.url)`: the module's default export then runs in a thread.
+   * The handler. Its return value (JSON) is the run's result. After an error the run is retried, or fails. For
+   * CPU-bound work give a URL, `new URL('./resize.js', import.meta.url)`: the module's default export then runs in a
+   * thread.
    */
   readonly run: ((context: HandlerContext<Payload>) => unknown) | URL
   readonly exclusive?: ExclusiveOption<Payload>
@@ -87,7 +88,7 @@ function checkHandler(job: string, run: unknown): void {
   throw invalid(job, `run is ${quote(run.href)}: only modules in files, with a URL that begins with file:, can run`)
 }
 
-/** An absent payload is stored as null, so a schema that only accepts an absent one gets `undefined`. */
+/** An absent payload is stored as null. A schema that refuses null but accepts an absent payload gets `undefined`. */
 async function parsePayload(schema: StandardSchema, payload: Json, what: string): Promise<unknown> {
   try {
     return await validate(schema, payload, what)

@@ -8,15 +8,15 @@ import type { JobDefinition } from '../../engine/definitions.js'
 import { type EnqueueOptions, type EnqueueOutcome, newRun } from './enqueue.js'
 import type { JobCatalogue } from './job-catalogue.js'
 
-/** The payload is optional where its type allows undefined. */
+/** The arguments of `enqueue`. The payload is optional if its type allows undefined. */
 export type EnqueueArguments<Input> = undefined extends Input
   ? [payload?: Input, options?: EnqueueOptions]
   : [payload: Input, options?: EnqueueOptions]
 
-/** A job, as `belfry.job()` returns it. Its schema gives the types. */
+/** A job, as `belfry.job()` returns it. The job's schema gives the payload's type. */
 export class Job<Input> {
   readonly name: string
-  /** Only a type: it carries the payload's type to the schedules of the job. */
+  /** A type without a value. It carries the payload's type to the schedules of the job. */
   declare readonly '~input'?: Input
   /** Whether runs with the same key never overlap. */
   readonly exclusive: boolean
@@ -36,7 +36,7 @@ export class Job<Input> {
     return result as EnqueueOutcome
   }
 
-  /** Enqueues many in one transaction: all or none. */
+  /** Enqueues many runs in one transaction: all or none. */
   async enqueueMany(
     items: readonly ({ readonly payload: Input } & Omit<EnqueueOptions, 'tx'>)[],
     options: Pick<EnqueueOptions, 'tx'> = {},

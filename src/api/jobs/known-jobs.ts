@@ -1,7 +1,7 @@
 import type { KeyRule } from '../../core/runs/key.js'
 import type { Store } from '../../core/store.js'
 
-/** A job that an instance runs or once ran. */
+/** A job that an instance runs, or ran in the past. */
 export interface KnownJob {
   readonly name: string
   readonly exclusive?: KeyRule
@@ -9,7 +9,7 @@ export interface KnownJob {
   readonly instances: readonly string[]
 }
 
-/** In order of name. */
+/** All known jobs, in order of name. */
 export async function knownJobs(store: Store): Promise<readonly KnownJob[]> {
   const [jobs, instances, now] = await Promise.all([store.instances.jobs(), store.instances.list(), store.now()])
   const runners = new Map<string, string[]>()

@@ -1,4 +1,4 @@
-/** What callers do with a lock that this process holds: extend it, enter it again, release it. */
+/** The operations of callers on a lock that this process holds: extend, enter again, release. */
 import type { Clock } from '../../core/clock.js'
 import { errorRecord } from '../../core/errors.js'
 import type { Logger } from '../../core/logger.js'
@@ -37,11 +37,11 @@ export class HeldLocks {
   }
 
   /**
-   * Enters a held lock again: the same lease with the same token, extended and never shortened. A lost lock cannot be
-   * entered: a new lease would pass off the work done under the old token as the new holder's.
+   * Enters a held lock again: the lease keeps its token, and may be extended but not shortened. A lost lock cannot be
+   * entered, because the new lease would have another token than the work done before.
    */
   async enterAgain(held: HeldLock, ttlMs: number, minHoldMs: number): Promise<Lock | undefined> {
-    // Counted before the store is asked, so that a release in the meantime is not the last.
+    // The acquisition counts before the store's answer, so that a release in the meantime is not the last one.
     held.acquisitions += 1
     let entered = false
     try {
@@ -62,15 +62,16 @@ export class HeldLocks {
   }
 
   /**
-   * The store decides whether the lock was held until now, not the local clock: an expired lease that no other holder took
-   * was never shared, and a process that was stopped past the TTL has not noticed yet that another holder took it.
+   * The store, not the local clock, decides whether the lock was held until now. An expired lease that no other holder
+   * took was never shared. And a process that was stopped past the TTL has not noticed yet that another holder took the
+   * lock.
    */
   async release(held: HeldLock): Promise<boolean> {
     const { store, keeper, inFlight } = this.#options
     held.acquisitions -= 1
     if (held.acquisitions > 0) return held.isTrusted || (!held.isLost && (await this.#extend(held, held.ttlMs)))
     keeper.drop(held)
-    // Closing has released it, and the store is closed.
+    // `close()` has released the lock already, and the store is closed.
     if (this.#isClosed) return false
     const { name, holder, minHoldMs } = held
     const wasHeld = await inFlight.track(
@@ -98,7 +99,7 @@ export class HeldLocks {
     }
   }
 
-  /** Releases all locks. One whose release does not reach the store expires. */
+  /** Releases all locks. A lock whose release does not reach the store ends by expiry. */
   async close(): Promise<void> {
     this.#isClosed = true
     const { store, keeper } = this.#options

@@ -1,12 +1,13 @@
 /**
  * Acquires leases from the store. A caller with time to wait gets a place in the lock's waiter queue, and keeps it by
- * asking again. The operation that frees the lock hands it to the first waiter, so asking again is mostly reading.
+ * asking again. Most of these requests only read, because the operation that frees the lock hands it to the first
+ * waiter.
  *
- * - A waiter's process dies: its place expires after `PLACE_MS`, and with it a lock that was handed to it meanwhile. All
- *   places of that process expire together, so the waiters behind them are held up once.
- * - A reply is lost: asking again under the same holder finds that holder's lease or place.
- * - The caller stops waiting (its time is over, its signal fired, the instance stops): releasing under the holder's name
- *   removes the place, and a lease that was handed to it meanwhile.
+ * - A waiter's process dies: its place expires after `PLACE_MS`, and with it a lock that was handed to it meanwhile.
+ *   All places of that process expire together, so the waiters behind them are held up once.
+ * - A reply is lost: the next request has the same holder, so it finds the lease or place of the lost one.
+ * - The caller stops waiting (its time is over, its signal fired, the instance stops): a release under the holder's
+ *   name gives back the place, or the lease that was handed over meanwhile.
  */
 import type { Clock } from '../../core/clock.js'
 import { failure } from '../../core/errors.js'
@@ -14,7 +15,7 @@ import type { Lease } from '../../core/locks/lease.js'
 import type { TokenFloor } from '../../core/locks/token.js'
 import type { Store } from '../../core/store.js'
 
-/** How often a waiter asks again at the least. */
+/** The longest pause between two requests of a waiter. */
 const POLL_MS = 250
 /** How long a place in the waiter queue lasts after its waiter last asked. */
 const PLACE_MS = 1_500
@@ -25,7 +26,7 @@ export interface LeaseRequest {
   readonly ttlMs: number
   readonly permits: number
   readonly waitMs: number
-  /** The holder is not this process: the lease carries no proof of this process's life. */
+  /** The holder is outside of this process, so this process's proof of life does not count for the lease. */
   readonly remote?: boolean
   /** Ends the waiting. */
   readonly signal?: AbortSignal | undefined
@@ -59,7 +60,8 @@ export class LeaseRequests {
     const { name, holder, waitMs, signal } = request
     const { store, clock } = this.#options
     const until = clock.monotonic() + waitMs
-    // Trust in a lease starts when the request is sent: the time to open the store must not count.
+    // Opens the store first: trust in the lease starts when the request is sent, and must not include the time of the
+    // opening.
     await store.open()
     for (;;) {
       if (this.#isClosed) {
@@ -78,13 +80,13 @@ export class LeaseRequests {
     }
   }
 
-  /** A hint: a lock was freed or handed over, to this holder where the hint names one. */
+  /** Called on a hint that a lock was freed or handed over. The hint may name the new holder. */
   wake(holder?: string): void {
     if (holder !== undefined) this.#waiters.get(holder)?.()
     else for (const endPause of [...this.#waiters.values()]) endPause()
   }
 
-  /** Refuses later requests and those that wait. */
+  /** Refuses all later requests, and those that wait now. */
   close(): void {
     this.#isClosed = true
     this.wake()

@@ -9,15 +9,15 @@ import { Lock } from './lock.js'
 export interface LockOptions {
   /** How long the lease lasts without renewal. Default 15 s. */
   readonly ttl?: Duration
-  /** How long to wait for it. Default not at all. */
+  /** How long to wait for the lock. Default not at all. */
   readonly wait?: Duration
-  /** How many may hold it at a time, the same for all who use the name. Default 1. */
+  /** How many holders the lock has at a time. All users of the name give the same number. Default 1. */
   readonly permits?: number
-  /** No other holder gets it until this long after it was acquired, even if it is released sooner. */
+  /** No other holder gets the lock until this long after its acquisition, even if it is released sooner. */
   readonly minHold?: Duration
-  /** Enters this held lock again, with the same token. It takes as many releases as acquisitions. */
+  /** Enters this held lock again, with the same token. Each acquisition needs its own release. */
   readonly holder?: Lock
-  /** Whether Belfry renews it until it is released. Default true. */
+  /** Whether Belfry renews the lease until its release. Default true. */
   readonly renew?: boolean
   /** Renew this often. Default a quarter of the TTL; more than a third is refused. */
   readonly heartbeat?: Duration

@@ -2,7 +2,7 @@ import { failure } from '../../core/errors.js'
 import type { HeldLock } from '../../engine/locks/held-lock.js'
 import type { Duration } from '../../time/duration.js'
 
-/** The operations that a lock passes on. */
+/** The operations of `HeldLocks` that a lock calls. */
 interface LockOperations {
   extend(held: HeldLock, ttl: Duration): Promise<boolean>
   release(held: HeldLock): Promise<boolean>
@@ -25,7 +25,10 @@ export class Lock implements AsyncDisposable {
     return this.#held.name
   }
 
-  /** Grows with every acquisition of this name: pass it to systems that can refuse an older one. */
+  /**
+   * The fencing token, which grows with every acquisition of this name. Pass it to systems that can refuse an older
+   * token.
+   */
   get token(): number {
     return this.#held.token
   }
@@ -35,14 +38,17 @@ export class Lock implements AsyncDisposable {
     return this.#held.signal
   }
 
-  /** Makes the lease last this long from now. False when another holder has it; then the signal has fired. */
+  /**
+   * Makes the lease last this long from now. Returns false when another holder has the lock; then the signal has fired.
+   */
   async extend(ttl: Duration): Promise<boolean> {
     return this.#released !== undefined ? false : this.#operations.extend(this.#held, ttl)
   }
 
   /**
-   * Releases the lock. True when no other holder can have had it since it was acquired, even if its TTL has passed. False
-   * when it was lost, or released before; a loss also fires the signal and the event `lock:lost`.
+   * Releases the lock. Returns true if no other holder can have had the lock since its acquisition, even if the TTL has
+   * passed. Returns false if the lock was lost, or released before. A loss also fires the signal and the event
+   * `lock:lost`.
    */
   release(): Promise<boolean> {
     if (this.#released !== undefined) return Promise.resolve(false)

@@ -52,7 +52,7 @@ export class Locks {
     }
   }
 
-  /** Leases in order of name, keys of exclusive runs among them. */
+  /** Leases in order of name, including keys of exclusive runs. */
   async list(
     query: { readonly prefix?: string; readonly after?: string; readonly limit?: number } = {},
   ): Promise<Page<Lease>> {
@@ -79,8 +79,8 @@ export class Locks {
   }
 
   /**
-   * Grants a lease to a holder outside this process. It lasts for its TTL unless the holder renews it by `renewGrant`. The
-   * same holder asking again gets the same lease, extended. Undefined when others have it.
+   * Grants a lease to a holder outside this process. It lasts for its TTL unless the holder renews it by `renewGrant`.
+   * A holder that asks again gets the same lease, extended. Undefined when other holders have it.
    */
   async grant(name: string, options: GrantOptions = {}): Promise<Lease | undefined> {
     const granted = await this.#inFlight.track(this.#requests.acquire(grantRequest(name, options)))

@@ -1,6 +1,6 @@
 /**
- * Leases for holders outside this process, as the service grants them to its clients: this process does not renew them,
- * and they outlive it. `Locks` has them as `grant`, `renewGrant` and `releaseGrant`.
+ * Leases for holders outside this process, such as clients of the service. This process does not renew the leases, and
+ * they outlive it. `Locks` offers them as `grant`, `renewGrant` and `releaseGrant`.
  */
 import { randomUUID } from 'node:crypto'
 import { checkOptions } from '../../core/checks/known-options.js'
@@ -13,13 +13,13 @@ import type { LeaseRequest } from './lease-requests.js'
 import { type LockOptions, parseLockOptions } from './lock-options.js'
 
 export interface GrantOptions extends Pick<LockOptions, 'ttl' | 'wait' | 'permits'> {
-  /** Names the acquisition, so that repeating it finds the same lease. Default a new name. */
+  /** Identifies the acquisition, so that a repeated request finds the same lease. Default a new id. */
   readonly holder?: string
   /** Ends the waiting. */
   readonly signal?: AbortSignal
 }
 
-/** A granted lease: by its token, and by its holder where it may have expired. */
+/** Identifies a granted lease by its token. A lease that may have expired needs its holder too. */
 export interface GrantRef {
   readonly token: number
   readonly holder?: string
@@ -60,7 +60,7 @@ export async function releaseGrant(leases: LeaseStore, name: string, grant: Gran
   return leases.release({ name, holder: lease.holder })
 }
 
-/** An expired lease is not listed, but may still be renewed: only a caller who knows its holder can do that. */
+/** The holder of a lease, by token. An expired lease is not listed: only a caller who knows the holder can renew it. */
 async function holderOf(leases: LeaseStore, name: string, token: number): Promise<string | undefined> {
   const lease = (await leases.inspect(name)).find((each) => each.token === token)
   return lease?.run === undefined ? lease?.holder : undefined

@@ -4,9 +4,9 @@ import type { LockOptions } from './lock-options.js'
 import type { Locks } from './locks.js'
 
 /**
- * Holds a lock while `work` runs. The release decides whether the lock was held to the end: an event loop that was blocked,
- * or a process that was stopped past the TTL, finishes its work before any timer can fire the signal. If `work` throws,
- * its error is thrown, and only the signal, the event and the log report a loss.
+ * Holds a lock while `work` runs. The release decides whether the lock was held to the end. The signal cannot: a
+ * blocked event loop, or a process that was stopped past the TTL, may finish `work` before a timer can fire it. If
+ * `work` throws, `withLock` throws that error, and only the signal, the event and the log report a loss.
  */
 export async function withLock<T>(
   locks: Locks,

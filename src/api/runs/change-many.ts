@@ -1,4 +1,4 @@
-/** Cancels or retries all runs that match, a bounded page at a time. */
+/** Cancels or retries all matching runs, one bounded page at a time. */
 import { failure, quote } from '../../core/errors.js'
 import { inTurns } from '../../core/in-turns.js'
 import { FINISHED_STATES, type Run, type RunState, UNFINISHED_STATES } from '../../core/runs/run.js'
@@ -6,11 +6,11 @@ import { mayBecome } from '../../core/runs/transitions.js'
 import type { CancelResult, RetryResult, RunQuery, Store } from '../../core/store.js'
 
 export interface ManyRunsResult {
-  /** The runs that were changed, or asked to cancel. */
+  /** The runs that were changed, and running ones that were asked to cancel. */
   readonly changed: readonly string[]
   /** Runs that matched, but whose state no longer allows the change. */
   readonly refused: number
-  /** Pass it as `after` to continue: there may be more. */
+  /** The `after` of the next call; absent when no more runs match. */
   readonly next?: string
 }
 

@@ -1,10 +1,10 @@
 /**
- * Changes of runs, whichever process made or ran them, without storing anything for it. On the store's hints, and every
- * second, the feed reads the newest runs down to those that it knows, and reads unfinished ones again.
+ * Reports changes of runs of all processes, and stores nothing for that. On the store's hints, and every second, the
+ * feed reads the newest runs down to those that it knows, and reads unfinished ones again.
  *
  * The feed reports the state at the time of reading: a run that goes through three states between two reads is reported
- * once. Everything is bounded: when more changed than one read takes, the feed sends `gap`, and listeners reload their
- * lists.
+ * once. Each read is bounded: when more runs changed than one read takes, the feed sends `gap`, and listeners reload
+ * their lists.
  */
 import { type Clock, sleep } from '../../core/clock.js'
 import { isFinished, type Run } from '../../core/runs/run.js'
@@ -25,9 +25,11 @@ const PAUSE_MS = 250
 const PAGE = 100
 const MAX_NEW = 1_000
 const MAX_KNOWN = 5_000
-/** Unfinished runs, beyond the newest, that one read looks up. */
+/** The most unfinished runs that one read looks up by id, beside the newest runs. */
 const MAX_ASKED = 100
-/** Runs become visible after they are written, and not in the order of their numbers. */
+/**
+ * How far a read goes back before the newest known run: runs may become visible late, and not in the order of creation.
+ */
 const OVERLAP_MS = 5_000
 
 export class RunFeed {
@@ -46,7 +48,7 @@ export class RunFeed {
     this.#clock = clock
   }
 
-  /** Resolves once all later changes will be reported; the returned function ends it. */
+  /** Resolves when the feed reports all later changes. The returned function ends the watch. */
   async watch(listener: Listener): Promise<() => void> {
     this.#listeners.add(listener)
     this.#primed ??= this.#start()
@@ -130,7 +132,7 @@ export class RunFeed {
     }
   }
 
-  /** Newest first, down to the last page with changes; incomplete when there are too many. */
+  /** Runs, newest first, down to the page for which `isLast` holds; incomplete when there are too many. */
   async #newest(
     isLast: (page: readonly Run[]) => boolean,
   ): Promise<{ readonly runs: readonly Run[]; readonly isWhole: boolean }> {

@@ -1,4 +1,4 @@
-/** Captured output of a run, kept beside it for as long as history is by default. The latest attempt overwrites it. */
+/** Captured output of a run. It is kept for as long as history is by default, and the latest attempt overwrites it. */
 
 import type { Json } from '../../core/checks/json.js'
 import { failure } from '../../core/errors.js'

@@ -18,7 +18,7 @@ const FILTERS = ['after', 'schedule', 'tick', 'job', 'sink', 'key', 'state', 'st
 const isState = (state: unknown) => RUN_STATES.includes(state as RunState)
 const CHECKS = {
   look: isLook,
-  /** `instantMs` checks it. */
+  /** `instantMs` checks the tick later. */
   tick: () => true,
   state: isState,
   states: (states: unknown) => Array.isArray(states) && states.every(isState),
@@ -98,8 +98,8 @@ export class Runs {
   }
 
   /**
-   * Reports new and changed runs of all processes within about a second. It reads the store, so it may miss states in
-   * between; `gap` means that some changes were not reported. Resolves once it has begun.
+   * Reports new and changed runs of all processes within about a second. The feed reads the store, so it may miss
+   * states in between; `gap` means that some changes were not reported. Resolves when the watch has begun.
    */
   watch(listener: (news: RunEvent) => void): Promise<() => void> {
     return this.#feed.watch(listener)

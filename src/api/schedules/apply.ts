@@ -12,7 +12,10 @@ export interface ApplyOptions {
   readonly dryRun?: boolean
   /** Remove schedules under `prefix` that are not given. */
   readonly prune?: boolean
-  /** Which schedules `prune` may remove; '' means all. Required with `prune`, so that a short list cannot empty a store. */
+  /**
+   * Schedules with this prefix may be removed by `prune`; '' means all. Required with `prune`, so that a short list
+   * cannot empty a store.
+   */
   readonly prefix?: string
   /** Refuse to remove more schedules than this. Default any number. */
   readonly maxRemoved?: number
@@ -32,7 +35,7 @@ export interface ApplyResult {
 
 type Parse = (id: string, input: ScheduleInput) => Promise<ScheduleDefinition>
 
-/** Checks everything before it writes anything. Repeating an interrupted call finishes it. */
+/** Checks all schedules before it writes any. Repeating an interrupted call completes it. */
 export async function applySchedules(
   store: Store,
   parse: Parse,
@@ -119,7 +122,9 @@ async function* allSchedules(store: Store, prefix: string): AsyncGenerator<Sched
   } while (after !== undefined)
 }
 
-/** One operation of the store, so that a crash in between leaves all or nothing where the store has transactions. */
+/**
+ * Writes all changes in one operation of the store. On a store with transactions a crash leaves all of them or none.
+ */
 async function write(store: Store, writes: readonly ScheduleWrite[], changes: readonly ApplyChange[]): Promise<void> {
   const removed = changes.filter(({ change }) => change === 'remove').map(({ id }) => id)
   if (writes.length > 0 || removed.length > 0) await store.schedules.apply(writes, removed)

@@ -1,4 +1,4 @@
-/** Schedules that are declared in code: put when the app starts, and synced with its releases. */
+/** Schedules that are declared in code. They are put when the app starts, and synced with the app's releases. */
 import { createHash } from 'node:crypto'
 import { canonicalJson, type Json } from '../../core/checks/json.js'
 import { failure } from '../../core/errors.js'
@@ -42,7 +42,8 @@ export class Declarations {
     const definitions = new Map<string, ScheduleDefinition>()
     for (const [id, input] of this.#inputs) definitions.set(id, await parse(id, input, this.#app))
     this.#definitions = definitions
-    // Includes the release: a release that returns to an earlier set of schedules is newer than that set was.
+    // The hash includes the release. A release that returns to an earlier set of schedules thereby counts as newer than
+    // that set.
     const text = canonicalJson([this.#release ?? null, [...definitions].sort()] as unknown as Json)
     this.#hash = this.#app === undefined ? undefined : createHash('sha256').update(text).digest('hex')
   }
@@ -72,7 +73,9 @@ export class Declarations {
     }
   }
 
-  /** A set is alive while the lease of one of its instances holds. This instance's own set is alive, joined or not. */
+  /**
+   * A set is alive while an instance with that set has a valid lease. This instance's own set is alive, joined or not.
+   */
   async #declaredSets(app: string, own: string, now: number): Promise<readonly DeclaredSet[]> {
     const instances = await this.#store.instances.list()
     const alive = new Set(instances.filter(({ expiresAt }) => expiresAt >= now).map(({ declarations }) => declarations))

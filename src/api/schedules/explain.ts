@@ -55,7 +55,7 @@ export async function newestTick(store: Store, id: string): Promise<number> {
   return line.previous(now + 1) ?? line.next(now) ?? now
 }
 
-/** The timeline of a removed schedule is gone: only its recorded runs are known. */
+/** The newest recorded tick of a removed schedule, whose timeline is gone. */
 async function newestRecorded(store: Store, id: string): Promise<number | undefined> {
   const { items } = await store.runs.list({ schedule: id, limit: 10 })
   return items.find(({ origin }) => origin === 'tick')?.tick
@@ -69,7 +69,8 @@ async function explainTick(store: Store, id: string, at: number): Promise<Answer
   const line = schedule && scheduleTimeline({ ...schedule.definition, anchor: schedule.anchor })
   const isTick = line?.next(at - 1) === at
   const [skip] = await store.schedules.skips(id, at, at, 1)
-  // A range's ends were ticks. An instant between them is a tick of this timeline, or may be one of an earlier timeline.
+  // Both ends of a skipped range were ticks. An instant between them is a tick if the present timeline has it, and may
+  // be one if an earlier timeline made the range.
   const isEarlier = (to: number) => schedule === undefined || to <= schedule.anchor
   if (skip !== undefined && (isTick || at === skip.from || at === skip.to || isEarlier(skip.to)))
     return explainSkip(skip)
@@ -112,7 +113,7 @@ async function findObstacles(store: Store, schedule: Schedule): Promise<string[]
   return [...paused, ...ended, ...(await runObstacles(store, schedule.definition.target))]
 }
 
-/** What keeps runs of a target from starting. */
+/** The reasons that keep runs of a target from starting. */
 async function runObstacles(store: Store, target: Run['target']): Promise<string[]> {
   const frozen = await store.frozen()
   const ice =

@@ -1,4 +1,4 @@
-/** Runs of a schedule beside its timeline: triggers now, and backfills of ticks that are past. */
+/** Runs of a schedule that its timeline does not cause: triggers now, and backfills of past ticks. */
 
 import { type Json, toJson } from '../../core/checks/json.js'
 import { checkOptions } from '../../core/checks/known-options.js'
@@ -18,20 +18,22 @@ import { plannedTicks } from './preview.js'
 import { checkOverlap } from './schedule-arguments.js'
 
 export interface TriggerOptions {
-  /** Instead of the schedule's own. */
+  /** Replaces the schedule's own payload. */
   readonly payload?: unknown
   /** What the run does while an earlier run of the schedule is unfinished. Default allow. */
   readonly overlap?: Overlap
-  /** At most one unfinished run of the target has a key: repeating the call adds nothing. */
+  /** The dedupe key: at most one unfinished run of the target has it, so a repeated call adds nothing. */
   readonly key?: string
-  /** The key refuses repetitions for this long after the run has ended. */
+  /** The dedupe key refuses repetitions for this long after the run has ended. */
   readonly keyFor?: Duration
 }
 
 export interface BackfillOptions {
   readonly from: Instant
   readonly to: Instant
-  /** Names the backfill: one name never runs a tick twice. Default the range itself. */
+  /**
+   * Identifies the backfill, which runs each tick once, however often the call is repeated. Default the range itself.
+   */
   readonly name?: string
   /** Default queue-all: one after another. */
   readonly overlap?: Overlap
@@ -90,7 +92,7 @@ export class ExtraRuns {
     return outcomes
   }
 
-  /** An ordered sink gets one message after another, triggers included. */
+  /** The overlap policy of a trigger. An ordered sink gets one message after another, including those of triggers. */
   async #overlapOf({ target }: ScheduleDefinition): Promise<Overlap> {
     const order = 'sink' in target ? await this.#catalogue.sinks.orderOf(target) : undefined
     return order?.overlap ?? 'allow'

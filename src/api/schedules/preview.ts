@@ -11,7 +11,7 @@ import { parseSchedule, type ScheduleInput } from './schedule-input.js'
 
 export interface PreviewedTick {
   readonly at: Date
-  /** With jitter: when its run may start. */
+  /** When the tick's run may start: the tick plus its jitter. */
   readonly readyAt: Date
 }
 
@@ -47,7 +47,7 @@ export async function preview(
   }))
 }
 
-/** Asks the planner, so that the ticks shown are those that would fire. */
+/** Calls the planner, so that the ticks shown are those that would fire. */
 export function plannedTicks(schedule: Schedule, after: number, until: number, limit: number) {
   const { remaining: _, pausedAt: __, deadlineMs: ___, ...rest } = plannable({ ...schedule, cursor: after })
   return plan({ ...rest, overlap: 'allow' }, [], after, until, limit).ticks
@@ -60,7 +60,7 @@ function ticksLeft({ definition, anchor, cursor, remaining }: Schedule, after: n
   return Math.max(after > cursor ? remaining - line.count(cursor, after) : remaining + line.count(after, cursor), 0)
 }
 
-/** A schedule as it would be if the input were put now. */
+/** The schedule that a put of the input would create now. */
 function draft(input: ScheduleInput, graceMs: number, now: number): Schedule {
   if (typeof input !== 'object' || input === null) {
     throw failure('OPTION_INVALID', `preview: ${quote(input)} is neither the id of a schedule nor a schedule`)

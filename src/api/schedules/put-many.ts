@@ -8,8 +8,8 @@ import type { ScheduleInput } from './schedule-input.js'
 
 export interface PutManyOptions {
   /**
-   * What an entry that is refused does: `throw` (default) ends the call with its error, and later batches are not written;
-   * `skip` leaves it out, writes the others, and returns a `PutRefusal` in its place.
+   * How the call treats a refused entry. `throw` (default) ends the call with the entry's error, and writes no later
+   * batches. `skip` writes the other entries, and returns a `PutRefusal` in place of this one.
    */
   readonly whenRefused?: 'throw' | 'skip'
 }
@@ -40,7 +40,8 @@ export async function putAll(store: Store, parse: Parse, entries: readonly Entry
       })
     }
   }
-  // The store writes one batch while the next is prepared, unless a later batch may change a schedule of an earlier one.
+  // While the store writes one batch, the next one is sent. If an id occurs twice, batches go one after the other, so
+  // that the last entry wins.
   const distinct = new Set(writes.map(({ id }) => id)).size === writes.length
   await Promise.all(distinct ? [putNext(), putNext()] : [putNext()])
   return outcomes.flat()
@@ -81,7 +82,7 @@ async function putBatch(store: Store, writes: readonly ScheduleWrite[]): Promise
   return writes.map((write, at) => putOutcome(write, results[at]))
 }
 
-/** Halves a batch that the store refuses until the refused entries stand alone. */
+/** Writes a batch. If the store refuses it, both halves are tried, until each refused entry stands alone. */
 async function putHalves(
   store: Store,
   writes: readonly ScheduleWrite[],
@@ -97,7 +98,7 @@ async function putHalves(
   }
 }
 
-/** An outage is not a refusal: a store that does not answer, or is closed, fails the whole call. */
+/** The refusal of one entry. An error of the store is no refusal: it fails the whole call. */
 function refusal(id: string, error: unknown): PutRefusal {
   const isOfStore = error instanceof BelfryError && (error.code.startsWith('STORE_') || error.code === 'NOT_RUNNING')
   if (error instanceof BelfryError && !isOfStore) return { outcome: 'refused', id, error }

@@ -3,7 +3,7 @@ import type { Schedule } from '../../core/schedules/schedule.js'
 import type { PutResult, ScheduleWrite } from '../../core/store.js'
 import { type ScheduleView, scheduleView } from './schedule-view.js'
 
-/** The schedule as it is now, and what the write did to it. */
+/** The schedule after the write, and the effect of the write. */
 export type PutOutcome = ScheduleView & { readonly outcome: 'created' | 'updated' | 'unchanged' }
 
 /** A conflict throws: the caller's change was made to another version. */

@@ -19,7 +19,7 @@ export function scheduleQuery(query: Partial<ScheduleQuery>): ScheduleQuery {
 
 const VERSION_OPTIONS = ['ifVersion']
 
-/** `what` names the operation in the error. */
+/** Checks `ifVersion`. `what` is the operation's name for errors. */
 export function versionOf(options: { readonly ifVersion?: number }, what: string, id: string): number | undefined {
   const where = () => `${what} of ${quote(id)}`
   checkOptions(options, VERSION_OPTIONS, where)

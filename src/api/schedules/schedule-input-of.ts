@@ -8,7 +8,10 @@ import type { ParsedTimeline } from '../../time/timeline.js'
 import type { ScheduleInput } from './schedule-input.js'
 import type { SchedulePatch } from './schedules.js'
 
-/** Parsed again, it gives the same definition, except for the exclusive key and the app, which no author writes. */
+/**
+ * Converts a definition to input. Parsing that input gives the same definition, except for the exclusive key and the
+ * app, which no author writes.
+ */
 export function inputOf(definition: ScheduleDefinition): ScheduleInput {
   const { timeline, startsAt, endsAt, target, payload, missed, deadlineMs, jitterMs, times } = definition
   const { overlap, priority, keep, onFinish } = definition
@@ -31,7 +34,7 @@ export function inputOf(definition: ScheduleDefinition): ScheduleInput {
 
 const TIMELINES = ['cron', 'every', 'at'] as const
 
-/** The input that a schedule would have with some fields changed. */
+/** A schedule's input with some fields changed. */
 export function patchedInput(id: string, definition: ScheduleDefinition, changes: SchedulePatch): ScheduleInput {
   if (typeof changes !== 'object' || changes === null || Array.isArray(changes)) {
     throw failure('OPTION_INVALID', `patch of "${id}": ${quote(changes)} is no set of changes; give an object`)

@@ -43,7 +43,7 @@ export interface ScheduleInput<Input = unknown> {
   readonly toOptions?: unknown
   readonly payload?: NoInfer<Input>
 
-  /** What happens while an earlier run is unfinished. Default allow. */
+  /** What happens to a tick while an earlier run of the schedule is unfinished. Default allow. */
   readonly overlap?: Overlap
   /** What happens to ticks that were due while no instance could record them. Default latest. */
   readonly missed?: MissedPolicy | MissedOptions
@@ -56,15 +56,15 @@ export interface ScheduleInput<Input = unknown> {
   /** Higher starts first. Default 0. */
   readonly priority?: number
   readonly keep?: Keep
-  /** When no tick is left: `remove` it with its history (default), or `keep` it. */
+  /** When the schedule has no tick left, `remove` it with its history (default), or `keep` it. */
   readonly onFinish?: OnFinish
 }
 
 export interface MissedOptions {
   readonly policy: MissedPolicy
-  /** Only ticks at most this old. */
+  /** Only ticks at most this old are recorded. */
   readonly within?: Duration
-  /** With `all`: at most this many, the newest. Default 1,000. */
+  /** With `all`: the most ticks that are recorded, which are the newest. Default 1,000. */
   readonly max?: number
 }
 
@@ -75,7 +75,7 @@ const KNOWN = [
   ...['missed', 'deadline', 'jitter', 'times', 'priority', 'keep', 'onFinish'],
 ]
 
-/** Checks a schedule and reduces it to data, without the exclusive key, which needs the job. */
+/** Checks a schedule's input and converts it to a definition, without the exclusive key, which needs the job. */
 export function parseSchedule(id: string, input: ScheduleInput, graceMs: number, app?: string): ScheduleDefinition {
   checkName(id, 'schedule id')
   const where = `schedule "${id}"`

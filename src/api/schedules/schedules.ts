@@ -30,14 +30,17 @@ export interface PutOptions {
 }
 
 export interface AddOptions {
-  /** What the id begins with. */
+  /** The beginning of the new id. */
   readonly prefix?: string
 }
 
 /** Fields to change; null removes one. */
 export type SchedulePatch = { readonly [Field in keyof ScheduleInput]?: ScheduleInput[Field] | null }
 
-/** A patch without `ifVersion` applies to the newest version, however often that changes meanwhile. */
+/**
+ * How often a patch without `ifVersion` is repeated when the schedule changes meanwhile: it applies to the newest
+ * version.
+ */
 const MAX_PATCHES = 100
 
 export class Schedules {
@@ -86,7 +89,8 @@ export class Schedules {
   }
 
   /**
-   * Many at once, in batches of 1,000; each batch is written whole or not at all. Returns one outcome per entry, in order.
+   * Puts many schedules in batches of 1,000. Each batch is written whole or not at all. Returns one outcome per entry,
+   * in order.
    */
   putMany(
     entries: Iterable<readonly [id: string, input: ScheduleInput]>,
@@ -110,13 +114,16 @@ export class Schedules {
     return schedule === undefined ? undefined : scheduleView(schedule)
   }
 
-  /** In order of id; pass `next` as `after` to go on. */
+  /** In order of id. Pass `next` as `after` for the next page. */
   async list(query: Partial<ScheduleQuery> = {}): Promise<Page<ScheduleView>> {
     const { items, next } = await this.#store.schedules.list(scheduleQuery(query))
     return { items: items.map(scheduleView), ...(next === undefined ? {} : { next }) }
   }
 
-  /** False when there was none. Running work goes on; runs that never started are skipped as removed. */
+  /**
+   * Returns false when there was no such schedule. Running work continues; runs that never started are skipped as
+   * removed.
+   */
   async remove(id: string, options: PutOptions = {}): Promise<boolean> {
     checkText(id, 'schedule id')
     const ifVersion = versionOf(options, 'remove', id)
@@ -125,7 +132,7 @@ export class Schedules {
     return result === 'removed'
   }
 
-  /** Stops firing until resumed. `explain` and lists show the note. */
+  /** Stops the schedule from firing until it is resumed. `explain` and lists show the note. */
   async pause(id: string, note?: string): Promise<ScheduleView> {
     checkText(id, 'schedule id')
     if (note !== undefined) checkText(note, `the note of a pause of ${quote(id)}`)
@@ -141,7 +148,7 @@ export class Schedules {
     return this.#extraRuns.trigger(checkText(id, 'schedule id'), options)
   }
 
-  /** Runs the ticks of a past stretch of time, also those that ran before. Repeating the call adds nothing. */
+  /** Runs the ticks of a past range, including those that ran before. Repeating the call adds nothing. */
   async backfill(id: string, options: BackfillOptions): Promise<{ readonly runs: readonly EnqueueOutcome[] }> {
     return { runs: await this.#extraRuns.backfill(checkText(id, 'schedule id'), options) }
   }
@@ -158,20 +165,20 @@ export class Schedules {
     return explain(this.#store, id, instant ?? (await newestTick(this.#store, id)))
   }
 
-  /** The last outcome of its newest runs, and how long they take. */
+  /** The outcome of the schedule's last run, and how long its runs take. */
   async recent(id: string): Promise<RecentRuns> {
     return recentRuns(this.#store, checkText(id, 'schedule id'))
   }
 
   /**
-   * The ticks of a stretch of time, in order: those that the timeline has and those that happened, with the reasons of
-   * skips. What happened is known as long as history is kept, also after the schedule was removed.
+   * The ticks of a range of time, in order: ticks of the present timeline and recorded ticks, with the reasons of
+   * skips. Recorded ticks are known as long as their history is kept, even after the schedule was removed.
    */
   async ticks(id: string, options: TicksOptions): Promise<Ticks> {
     return scheduleTicks(this.#store, checkText(id, 'schedule id'), options)
   }
 
-  /** Makes the store's schedules be exactly these, within a prefix. */
+  /** Makes the store's schedules with a prefix equal to these. */
   async apply(wanted: Readonly<Record<string, ScheduleInput>>, options: ApplyOptions = {}): Promise<ApplyResult> {
     return applySchedules(this.#store, (id, input) => this.parse(id, input), wanted, options)
   }

@@ -1,4 +1,4 @@
-/** The ticks of a stretch of time: those that the timeline has, and those that happened. */
+/** The ticks of a range of time: ticks of the present timeline, and recorded ticks. */
 
 import { checkOptions } from '../../core/checks/known-options.js'
 import { DEFAULTS } from '../../core/defaults.js'
@@ -18,13 +18,13 @@ import { refuseMissing } from './found-schedule.js'
 export interface TicksOptions {
   readonly from: Instant
   readonly to: Instant
-  /** How many ticks. Default 100, at most 1,000. */
+  /** The most ticks to return. Default 100, at most 1,000. */
   readonly limit?: number
 }
 
 export interface Tick {
   readonly at: Date
-  /** Whether the schedule's timeline, as it is now, has a tick there. */
+  /** Whether the schedule's present timeline has a tick at this instant. */
   readonly planned: boolean
   readonly status: Exclude<Explanation['status'], 'unknown-schedule' | 'not-a-tick'>
   readonly reason?: SkipReason
@@ -33,17 +33,17 @@ export interface Tick {
 
 export interface Ticks {
   readonly ticks: readonly Tick[]
-  /** Stretches of skipped ticks that touch the range. */
+  /** Ranges of skipped ticks that overlap the range. */
   readonly skips: readonly SkipRange[]
   /** Where the next page begins, when there are more than the limit. */
   readonly next?: Date
 }
 
 const MAX_LIMIT = 1_000
-/** How far back the newest runs of a schedule are read, before single ticks are looked up. */
+/** At most this many pages of the newest runs are read. Then single ticks are looked up. */
 const SCAN_PAGE = 500
 const SCAN_PAGES = 2
-/** Single ticks of a removed schedule cannot be looked up, because its timeline is gone: more runs are read instead. */
+/** For a removed schedule more pages are read: its timeline is gone, so no single ticks can be looked up. */
 const REMOVED_SCAN_PAGES = 20
 /** A tick is recorded at most this long before its instant. */
 const AHEAD_MS = 24 * 3_600_000
@@ -84,8 +84,8 @@ async function ticksBetween(store: Store, schedule: Schedule, from: number, to: 
 }
 
 /**
- * The ticks that a removed schedule had, as far as history knows: its timeline is gone. Of a range of skipped ticks only
- * the first and the last are known. Undefined when the store knows nothing of such a schedule.
+ * The ticks of a removed schedule that are still in the history. Of a range of skipped ticks only the first and the
+ * last are known, because the timeline is gone. Undefined when the store knows no such schedule.
  */
 async function ticksOfRemoved(
   store: Store,
@@ -146,7 +146,7 @@ function whatHappened(at: number, run: Run | undefined, skips: readonly SkipRang
   return skip === undefined ? undefined : { status: 'skipped', reason: skip.reason }
 }
 
-/** Reads the newest runs of the schedule, then looks up the planned ticks that lie further back one by one. */
+/** Reads the newest runs of the schedule. Then it looks up one by one the planned ticks that are older. */
 async function actualTicks(
   store: Store,
   id: string,

@@ -1,4 +1,4 @@
-/** The sinks of this instance, and those of other live instances: enough to check the target of a schedule. */
+/** The sinks of this instance and of other live instances. Checks the target of a schedule. */
 
 import type { Json } from '../../core/checks/json.js'
 import type { Clock } from '../../core/clock.js'
@@ -15,8 +15,8 @@ import { cachedRead } from '../cached-read.js'
 type SinkTarget = Extract<Target, { readonly sink: string }>
 
 /**
- * How messages of an ordered sink stay in order: a tick waits until the one before it is delivered or, where schedules
- * share a key, until the message that holds the key is.
+ * How the messages of an ordered sink stay in order. By `overlap`, a tick waits until the schedule's tick before it is
+ * delivered. By `key`, which schedules may share, it waits until the message that holds the key is delivered.
  */
 export interface Order {
   readonly overlap?: Overlap
@@ -29,7 +29,10 @@ const FRESH_MS = 5_000
 export class SinkCatalogue {
   readonly #store: Store
   readonly #own: ReadonlyMap<string, SinkDefinition>
-  /** Whether unknown sinks are refused: an instance without any sinks cannot know those of others. */
+  /**
+   * Whether unknown sinks are refused. An instance without sinks of its own cannot judge, because other instances may
+   * have them.
+   */
   readonly #isComplete: boolean
   readonly #liveSinks: () => Promise<ReadonlyMap<string, SinkInfo>>
 
@@ -91,7 +94,7 @@ export class SinkCatalogue {
   }
 }
 
-/** Returns the key, which the engine reads; the other options are for the sink. */
+/** Returns the option `key`, which the engine reads. The other options are for the sink. */
 function checkKeyOption(id: string, options: Json | undefined): string | undefined {
   if (options === undefined) return undefined
   if (typeof options !== 'object' || options === null || Array.isArray(options)) {

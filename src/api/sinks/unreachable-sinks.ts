@@ -1,4 +1,4 @@
-/** The sinks that live instances cannot reach, from their records in the store. Every process can read them. */
+/** The sinks that live instances cannot reach. Every process can read their records from the store. */
 import { OUTAGE_KIND, reportedOutages } from '../../core/records/outage.js'
 import type { Store } from '../../core/store.js'
 import { isoText } from '../../time/instant.js'
@@ -8,11 +8,11 @@ export interface UnreachableSink {
   readonly since: Date
   /** The error of the newest record. */
   readonly error: string
-  /** The instances that cannot reach it, as `host:pid`. */
+  /** The instances that cannot reach the sink, as `host:pid`. */
   readonly instances: readonly string[]
 }
 
-/** Each instance has one record while it cannot reach a sink. */
+/** The most records to read. Each instance has one record while it cannot reach a sink. */
 const MAX_RECORDS = 1_000
 
 /** In order of name. */
