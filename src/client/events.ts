@@ -3,13 +3,13 @@ import type { RunSummary } from '../server/shapes/run.js'
 import { type Requests, ServiceError } from './request.js'
 
 export type ServiceEvent =
-  /** The stream is complete from here on: load the current state now. */
+  /** All later events will follow. The listener should load the current state now. */
   | { readonly type: 'ready' }
   | { readonly type: 'run'; readonly run: RunSummary }
   | { readonly type: 'gone'; readonly id: string }
-  /** An event of the process that answers. */
+  /** An event of the service's process that sends the stream. */
   | { readonly type: 'instance'; readonly event: string; readonly [detail: string]: unknown }
-  /** Events were missed: reload. */
+  /** Some events were missed. The listener should reload its state. */
   | { readonly type: 'reset'; readonly reason: string }
 
 const FIRST_WAIT_MS = 500
@@ -17,7 +17,7 @@ const MAX_WAIT_MS = 30_000
 
 export interface EventOptions {
   readonly signal?: AbortSignal
-  /** Called once when the connection is lost and being retried, until events arrive again. */
+  /** Called once after the connection is lost, and again only after events have arrived. */
   readonly onLost?: () => void
 }
 

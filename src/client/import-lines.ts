@@ -2,7 +2,10 @@ import type { ScheduleLine } from '../server/shapes/schedule.js'
 import type { ImportResult } from '../server/shapes/schedule-answers.js'
 import type { Requests } from './request.js'
 
-/** One request per part: browsers cannot send streams, and a failed part is quickly sent again. */
+/**
+ * The size of a part. Each part is a request of its own, because browsers cannot send streams and a failed part is soon
+ * sent again.
+ */
 const PART_LINES = 10_000
 const PART_LENGTH = 4_000_000
 const MAX_ERRORS = 1_000

@@ -76,7 +76,7 @@ export class BelfryClient {
     return this.#requests.json('/v1/stats')
   }
 
-  /** Findings of the doctor, with a fix for each. */
+  /** Checks of the store and its instances, each finding with a fix. */
   doctor(): Promise<DoctorReport> {
     return this.#requests.json('/v1/doctor')
   }

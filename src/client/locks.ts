@@ -24,13 +24,13 @@ export class LockClient {
     return this.#requests.json(pathOf(name))
   }
 
-  /** Undefined when the lock is held by another. */
+  /** Undefined when another holder has the lock. */
   acquire(name: string, options: LockRequest = {}, signal?: AbortSignal): Promise<LeaseResource | undefined> {
     const ask = { method: 'PUT', body: options, ...(signal === undefined ? {} : { signal }) }
     return this.#unless('LOCK_BUSY', this.#requests.json<LeaseResource>(pathOf(name), ask))
   }
 
-  /** Undefined when it was lost. */
+  /** Undefined when the lock was lost. */
   renew(
     name: string,
     { token, holder }: Held,
@@ -41,7 +41,7 @@ export class LockClient {
     return this.#unless('LEASE_LOST', this.#requests.json<LeaseResource>(pathOf(name), ask))
   }
 
-  /** False when it was lost. */
+  /** Returns false when the lock was lost. */
   async release(name: string, { token, holder }: Held): Promise<boolean> {
     const released = this.#requests.send(pathOf(name), { method: 'DELETE', query: { token, holder } })
     return (await this.#unless('LEASE_LOST', released)) !== undefined

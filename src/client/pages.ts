@@ -1,4 +1,4 @@
-/** A page of a list; pass `nextCursor` as `cursor` for the next one. */
+/** A page of a list. Pass `nextCursor` as `cursor` for the next page. */
 export interface Page<Item> {
   readonly data: readonly Item[]
   readonly nextCursor: string | null

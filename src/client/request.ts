@@ -13,7 +13,7 @@ export interface ClientOptions {
 
 export interface Problem {
   readonly status: number
-  /** Stable: match on this. */
+  /** The stable error code. Match on it, not on texts. */
   readonly code: string
   readonly detail: string
   readonly title?: string
@@ -22,7 +22,7 @@ export interface Problem {
   readonly [member: string]: unknown
 }
 
-/** The problem that the service answered, or `UNREACHABLE` without an answer. */
+/** A failed request: the problem that the service returned, or the code `UNREACHABLE` without an answer. */
 export class ServiceError extends Error {
   override readonly name = 'ServiceError'
   readonly code: string
@@ -41,7 +41,7 @@ export interface Ask {
   readonly method?: string
   readonly query?: Readonly<Record<string, string | number | boolean | readonly string[] | undefined>>
   readonly body?: unknown
-  /** A body that is text already, with its type. */
+  /** A body as text, with its content type. */
   readonly text?: { readonly type: string; readonly body: string }
   readonly headers?: Readonly<Record<string, string | undefined>>
   readonly signal?: AbortSignal
@@ -60,7 +60,7 @@ export class Requests {
     return (await (await this.send(path, ask)).json()) as Answer
   }
 
-  /** Undefined for 404. */
+  /** Sends a request, and returns undefined for 404. */
   async found<Answer>(path: string, ask: Ask = {}): Promise<Answer | undefined> {
     try {
       return await this.json<Answer>(path, ask)
@@ -117,7 +117,7 @@ async function problemOf(response: Response): Promise<Problem> {
     const given = JSON.parse(text) as Partial<Problem>
     if (typeof given.code === 'string') return { detail: text, ...given, status, code: given.code }
   } catch {
-    // Not from the service: a proxy answered.
+    // The body is not a problem of the service. A proxy may have answered.
   }
   return { status, code: 'UNEXPECTED', detail: `the answer was ${status}: ${text.slice(0, 200)}` }
 }
@@ -127,7 +127,7 @@ export function segment(id: string): string {
   return encodeURIComponent(id)
 }
 
-/** Empty segments, "." and "..", which would change the path. */
+/** Segments that would change the path: empty ones, "." and "..". */
 const NO_SEGMENT = /\/(\.{0,2})(?=\/|$)/
 
 function checkPath(path: string): void {

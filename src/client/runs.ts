@@ -34,7 +34,7 @@ export class RunClient {
     return this.#requests.found(`/v1/runs/${segment(id)}`)
   }
 
-  /** Undefined when it has none. */
+  /** Undefined when the run has no log. */
   log(id: string): Promise<RunLog | undefined> {
     return this.#requests.found(`/v1/runs/${segment(id)}/log`)
   }

@@ -25,16 +25,16 @@ export interface ScheduleQuery extends Paging {
   readonly state?: ScheduleResource['state']
   readonly job?: string
   readonly sink?: string
-  /** Adds the outcome of their newest runs; pages then have at most 100. */
+  /** Adds the outcomes of the newest runs of each schedule. A page then has at most 100 schedules. */
   readonly recent?: boolean
 }
 
-/** Write only over this version; 0: only if there is none yet. */
+/** A version that the schedule must still have; 0 if it must not exist yet. */
 export interface VersionOptions {
   readonly ifVersion?: number
 }
 
-/** The same request with the same key happens once. */
+/** Requests with the same key and content take effect once. */
 export interface IdempotencyOptions {
   readonly idempotencyKey?: string
 }
@@ -98,7 +98,7 @@ export class ScheduleClient {
     return this.#requests.json(pathOf(id, 'backfill'), { method: 'POST', body: range })
   }
 
-  /** Without an instant: the newest past tick. */
+  /** Explains the tick at an instant. Default the newest past tick. */
   explain(id: string, at?: Moment): Promise<Explanation> {
     return this.#requests.json(pathOf(id, 'explain'), { query: { at } })
   }
@@ -115,7 +115,7 @@ export class ScheduleClient {
     return this.#requests.json(`${ROOT}:apply`, { method: 'POST', body: wanted })
   }
 
-  /** Sends any number of schedules in parts. Resume an interrupted import with the same name and `firstLine`. */
+  /** Sends any number of schedules in parts. To resume an interrupted import, give the same name and a `firstLine`. */
   import(
     lines: Iterable<ScheduleLine> | AsyncIterable<ScheduleLine>,
     options: { readonly name?: string; readonly firstLine?: number; readonly signal?: AbortSignal } = {},
@@ -123,7 +123,7 @@ export class ScheduleClient {
     return importLines(this.#requests, `${ROOT}:import`, lines, options)
   }
 
-  /** One part of an import as text: lines of JSON, each with its line break. */
+  /** Sends one part of an import as text: lines of JSON, each with its line break. */
   importPart(
     part: string,
     options: { readonly name?: string; readonly firstLine?: number; readonly signal?: AbortSignal } = {},
@@ -135,7 +135,7 @@ export class ScheduleClient {
     return this.#requests.found(`${ROOT}:import`, { query: { name } })
   }
 
-  /** Lines of JSON, as `import` takes them. */
+  /** Streams schedules as lines of JSON, in the format of `import`. */
   async export(query: { readonly prefix?: string; readonly after?: string } = {}): Promise<ReadableStream<Uint8Array>> {
     const { body } = await this.#requests.send(`${ROOT}:export`, { query })
     return body ?? new Blob([]).stream()

@@ -1,13 +1,14 @@
 /**
- * The connection of a sink to its broker. It is made when it is first needed, shared by all callers, and made again after it
- * was lost. While it cannot be made, callers fail at once with the reason, and connecting is retried with exponential backoff
- * and jitter, so that a recovering broker does not get all reconnects at once.
+ * The connection of a sink to its broker. It opens on first use, all callers share it, and it opens again after a loss.
+ * While connecting fails, callers fail at once with the reason. Attempts to connect have exponential backoff and
+ * jitter, so that a recovering broker does not get all reconnects at once.
  *
  *     none ──deliver──▶ connecting ──▶ connected ──lost, or silent for too long──▶ none
  *                           └──failed──▶ none, and no new attempt before the backoff is over
  *
- * A call that timed out stays in the client's memory until the broker answers it. So abandoned calls are counted: with too
- * many, a connection of our own is replaced, and a client of the user's gets no more messages until it has answered some.
+ * A call that timed out stays in the client's memory until the broker answers it, so the link counts abandoned calls.
+ * If there are too many, the link replaces a connection of its own. A client of the user gets no more messages until it
+ * has answered some.
  */
 import { type Clock, sleep, systemClock } from '../core/clock.js'
 import { failure } from '../core/errors.js'
@@ -16,17 +17,17 @@ import type { Delivery } from '../core/sink.js'
 export interface LinkOptions<Connection> {
   /** The broker's name in errors: `the Kafka cluster`. */
   readonly broker: string
-  /** Whether `connect` makes a connection of our own, which we also end. */
+  /** Whether the connection belongs to the sink, which then also ends it, and not to the user. */
   readonly owned: boolean
-  /** Must call `lost` when the connection is no longer usable. */
+  /** Connects. The connection must call `lost` when it is no longer usable. */
   connect(lost: () => void): Promise<Connection>
   end(connection: Connection): unknown
-  /** How long a call waits for its next outcome before the connection is dropped. Default: no limit. */
+  /** How long a call waits for the next outcome of a message before the connection is dropped. Default: no limit. */
   readonly outcomeTimeoutMs?: number
   readonly clock?: Clock
 }
 
-/** Sets the outcome of the message at this index. Only the first call counts. */
+/** Sets the outcome of the message at this index. Later calls for the same index are ignored. */
 export type Settle = (at: number, outcome: Delivery) => void
 
 interface Slot<Connection> {
@@ -35,16 +36,19 @@ interface Slot<Connection> {
   value?: Connection
   /** Calls that timed out and that the client may still hold in memory. */
   abandoned: number
-  /** Start of the first call without any answer, if no call has got one since. */
+  /** The start of the first call without an answer; undefined after a later call was answered. */
   silentSince?: number | undefined
 }
 
 const FIRST_PAUSE_MS = 100
 const LONGEST_PAUSE_MS = 2_000
 const MOST_ABANDONED = 50
-/** A connection is dropped when no call on it got any answer for this long. */
+/** A connection is dropped when none of its calls got an answer for this long. */
 const SILENCE_MS = 5_000
-/** A connection that is still being made has longer: a second attempt beside it would not help. */
+/**
+ * How long connecting may take before it is given up. It is longer, because a second attempt beside the first would not
+ * help.
+ */
 const CONNECTING_MS = 60_000
 /** How long to wait for a connection to close. */
 const END_MS = 2_000
@@ -67,7 +71,7 @@ export class Link<Connection> {
     await this.get()
   }
 
-  /** The connection. Rejects when it cannot be made; during the backoff it rejects at once. */
+  /** Resolves to the connection. Rejects when connecting fails, and at once during the backoff. */
   async get(): Promise<Connection> {
     return this.#current().connection
   }
@@ -154,7 +158,7 @@ export class Link<Connection> {
     }
   }
 
-  /** A call got no answer at all: drops the connection if that has lasted too long. */
+  /** Notes a call without any answer. Drops the connection if that has lasted too long. */
   #noAnswer(slot: Slot<Connection>, since: number, timeout: OutcomeTimeout): void {
     slot.silentSince ??= since
     const mostMs = slot.value === undefined ? CONNECTING_MS : SILENCE_MS
@@ -187,7 +191,7 @@ export class Link<Connection> {
   }
 }
 
-/** Fires when a call has got no outcome for a while. */
+/** Fires when no message of a call has got an outcome for a while. */
 class OutcomeTimeout {
   readonly #clock: Clock
   readonly #ms: number | undefined
@@ -217,7 +221,7 @@ class OutcomeTimeout {
   }
 }
 
-/** Waits for work until the signal or the timeout fires; then the call is abandoned. */
+/** Waits for `work` until the signal or the timeout fires. Then the call counts as abandoned. */
 function withinTime(
   work: Promise<unknown>,
   signal: AbortSignal,

@@ -1,12 +1,12 @@
 /**
- * Decides whether a refusal without a reason means a broker outage or one bad destination (queue, stream or exchange). While
- * other destinations accept messages, it is the destination.
+ * Decides whether a refusal without a reason means a broker outage or one bad destination (queue, stream or exchange).
+ * While other destinations accept messages, the destination is at fault.
  */
 import { type Clock, systemClock } from '../core/clock.js'
 
-/** An older acceptance says nothing about the broker's state now. */
+/** An acceptance longer ago than this does not show that the broker works now. */
 const RECENT_MS = 10_000
-/** Schedules may name any number of destinations. */
+/** The most destinations to remember, because schedules may name any number. */
 const MOST = 1_000
 
 export class Destinations {

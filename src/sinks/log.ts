@@ -9,7 +9,7 @@ import { type OverrideOptions, overrideParser } from './overrides.js'
 export interface LogOptions extends DeliveryOptions {
   /** A pino-like logger. Default: one line of JSON per event on standard output. */
   readonly logger?: Pick<Logger, 'info'>
-  /** Whether schedules may set `key` in their `toOptions`: by default unless the sink is ordered. */
+  /** Whether schedules may set `key` in their `toOptions`. Default: only if the sink is not ordered. */
   readonly overrides?: Pick<OverrideOptions, 'key'>
 }
 

@@ -1,9 +1,9 @@
 /**
- * Encodes messages, alike for every transport: a body, and headers beside it.
+ * Encodes messages in the same way for every transport: a body, and headers beside it.
  *
- * By default the body is `{ id, generated_at, schedule_id, payload }`, the same bytes in every attempt; attempt and token are
- * headers. With `format: 'cloudevents'` it is a CloudEvents 1.0 event: in structured mode one
- * JSON document, in binary mode the payload alone, with the event's attributes as headers.
+ * By default the body is `{ id, generated_at, schedule_id, payload }`, the same bytes in every attempt; attempt and
+ * token are headers. With `format: 'cloudevents'` it is a CloudEvents 1.0 event: in structured mode one JSON document,
+ * in binary mode the payload alone, with the event's attributes as headers.
  */
 import { failure, quote } from '../core/errors.js'
 import type { SinkMessage } from '../core/sink.js'
@@ -58,7 +58,7 @@ export function encoder(options: FormatOptions, rules: EncodeRules, where: strin
     : (message) => structuredEvent(message, source, type)
 }
 
-/** Only these four fields, in this order. */
+/** The body has exactly these four fields, in this order. */
 export function plainBody({ id, generated_at, schedule_id, payload }: SinkMessage): string {
   return JSON.stringify({ id, generated_at, schedule_id, payload })
 }
@@ -72,14 +72,14 @@ function structuredEvent(message: SinkMessage, source: string, type: string): En
   return { contentType: CLOUD_TYPE, body: JSON.stringify(event), headers: attemptHeaders(message) }
 }
 
-/** Without `datacontenttype`: in this mode it is the transport's content type. */
+/** The binary mode has no `datacontenttype`, because the transport's content type takes its place. */
 function binaryEvent(message: SinkMessage, source: string, type: string, prefix: string): Encoded {
   const headers: Record<string, string> = {}
   for (const [name, value] of Object.entries(attributes(message, source, type))) headers[prefix + name] = String(value)
   return { contentType: JSON_TYPE, body: JSON.stringify(message.payload), headers }
 }
 
-/** Tokens are text: integers of CloudEvents have only 32 bits. */
+/** The attributes of a CloudEvent. The token is text, because integers of CloudEvents have only 32 bits. */
 function attributes({ id, generated_at, schedule_id, attempt, token }: SinkMessage, source: string, type: string) {
   return {
     specversion: '1.0',

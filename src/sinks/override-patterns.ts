@@ -18,7 +18,7 @@ export function textPatterns(patterns: readonly string[]): Matches {
   return (text) => exact.has(text) || globs.some((parts) => matchesGlob(parts, text))
 }
 
-/** Takes each part at its first occurrence, so the time is linear: there is no backtracking. */
+/** Finds each part at its first occurrence, without backtracking, so the time is linear. */
 function matchesGlob([first = '', ...rest]: readonly string[], text: string): boolean {
   const last = rest.at(-1) ?? ''
   const end = text.length - last.length
@@ -32,13 +32,13 @@ function matchesGlob([first = '', ...rest]: readonly string[], text: string): bo
   return true
 }
 
-/** Header names, without regard to case. */
+/** Matches header names, without regard to case. */
 export function headerPatterns(patterns: readonly string[]): Matches {
   const matches = textPatterns(patterns.map((pattern) => pattern.toLowerCase()))
   return (name) => matches(name.toLowerCase())
 }
 
-/** URLs by their origin and the beginning of their path. The URLs that are compared must be parsable. */
+/** Matches URLs by their origin and the beginning of their path. The given URLs must be parsable. */
 export function urlPatterns(patterns: readonly string[]): Matches {
   const all = patterns.map(urlPattern)
   return (text) => {
@@ -70,8 +70,8 @@ function hostMatcher(host: string): Matches {
 }
 
 /**
- * Whether a path lies below a prefix. `URL` has resolved `..` in all spellings that it knows. Receivers know more of them
- * (`%252e`, `..;`), so what follows the prefix may hold no `%` and no `;`.
+ * Whether a path lies below a prefix. `URL` has resolved `..` in all spellings that it knows. Receivers know more
+ * spellings (`%252e`, `..;`), so the rest of the path may hold no `%` and no `;`.
  */
 export function isBelow(path: string, prefix: string): boolean {
   if (prefix === '/' || path === prefix) return true

@@ -1,15 +1,15 @@
 /**
- * What schedules may set for their sink (`toOptions`), and what the sink's owner allows them to (`overrides`).
+ * Checks the options that schedules set for their sink (`toOptions`) against the sink owner's `overrides`.
  *
  *     kafka({ topic: 'events', brokers, overrides: { topic: ['events.*'], headers: ['x-tenant'] } })
  *
- * Schedules come from tenants, and the sink's connection has the rights of its owner. So a schedule may set nothing but what
- * is harmless for the type of sink, unless the owner allows it: a list of texts and patterns (`override-patterns.ts`), or
- * `true` for any value. Some values are allowed to no schedule: they would control the broker, or change the meaning of
- * Belfry's own headers.
+ * Schedules come from tenants, and the sink's connection has the rights of its owner. By default a schedule may set
+ * only options that are harmless for the type of sink. The owner allows others by a list of texts and patterns
+ * (`override-patterns.ts`), or by `true` for any value. Some values are forbidden to all schedules: they would control
+ * the broker, or change the meaning of Belfry's own headers.
  *
- * A schedule is checked when it is put, and each of its messages again when it is delivered: the owner may have narrowed the
- * list since, and another process, which may lack the sink, may have put the schedule.
+ * A schedule is checked when it is put, and each of its messages again at delivery. The owner may have narrowed the
+ * list since, or a process without the sink may have put the schedule.
  */
 
 import { checkOptions } from '../core/checks/known-options.js'
@@ -20,23 +20,23 @@ import { headerPatterns, type Matches, textPatterns } from './override-patterns.
 /** Texts and patterns that are allowed; `true` allows any value, `false` none. */
 export type Allowed = boolean | readonly string[]
 
-/** The `overrides` of a sink: what schedules may set, by the name of their option. `headers` lists names. */
+/** The `overrides` of a sink: the allowed values of each option of schedules. `headers` lists names of headers. */
 export type OverrideOptions<Name extends string = never> = {
   readonly [Option in Name | 'headers' | 'key']?: Allowed
 }
 
-/** Returns what is wrong with an option's text; undefined if it is valid. */
+/** Returns the problem of an option's text; undefined if the text is valid. */
 export type Rule = (text: string) => string | undefined
 
 export type Headers = Readonly<Record<string, string>>
 
-/** An option of schedules that is a text. */
+/** An option of schedules whose value is text. */
 export interface Field {
-  /** What the transport can carry. */
+  /** Checks that the transport can carry the value. */
   readonly rule: Rule
-  /** Why no schedule may set this value, whatever the owner allows. */
+  /** The reason why no schedule may set this value, whatever the owner allows. */
   readonly never?: Rule
-  /** Whether any value is allowed while the owner says nothing. */
+  /** Whether any value is allowed if the owner names none. */
   readonly isHarmless?: boolean
   readonly patterns?: (allowed: readonly string[]) => Matches
 }
@@ -44,9 +44,9 @@ export interface Field {
 export interface HeaderField {
   /** The sink's own headers. A schedule may replace those that the owner lists by their full name. */
   readonly own: Headers
-  /** Names that no schedule may set beside `RESERVED`, tested in lower case with "-" for "_". */
+  /** Names that no schedule may set, in addition to `RESERVED`. They are tested in lower case with "-" for "_". */
   readonly reserved?: RegExp
-  /** What the transport can carry, where that differs from `headerProblem`. */
+  /** Replaces `headerProblem` for a transport that can carry other headers. */
   readonly problem?: (name: string, value: unknown) => string | undefined
 }
 
@@ -55,7 +55,10 @@ export interface OverrideSetup<Name extends string> {
   readonly where: string
   readonly fields: Readonly<Record<Name, Field>>
   readonly headers?: HeaderField
-  /** Whether schedules may choose their key while the owner says nothing. An ordered sink holds messages back by it. */
+  /**
+   * Whether schedules may choose their key if `overrides` does not mention it. An ordered sink holds messages back by
+   * key.
+   */
   readonly isKeyHarmless: boolean
 }
 
@@ -76,8 +79,8 @@ const MOST_PATTERNS = 1_000
 /** How many of the allowed values an error lists. */
 const MOST_SHOWN = 10
 /**
- * Set by Belfry, by the connection, or with credentials: allowed to no schedule. Tested in lower case with "-" for "_",
- * because receivers take the two for the same.
+ * Headers that no schedule may set, because Belfry or the connection sets them or they hold credentials. They are
+ * tested in lower case with "-" for "_", because receivers treat the two alike.
  */
 const RESERVED =
   /^(?:(?:belfry|ce|cloudevents|content|nats|webhook)-.*|(?:proxy-)?authorization|(?:set-)?cookie2?|host|connection|keep-alive|transfer-encoding|te|trailer|upgrade|expect)$/
@@ -186,7 +189,7 @@ function matcher(
   return patterns(allowed)
 }
 
-/** A pattern that fits no valid value is a mistake of the owner. */
+/** Refuses a pattern that no valid value matches, because it is a mistake of the owner. */
 function checkPattern(pattern: string, { rule, never, patterns }: Field, name: string, where: string): void {
   if (patterns !== undefined) return
   const sample = pattern.replaceAll('*', 'x')
@@ -244,11 +247,11 @@ function headerProblem(name: string, value: unknown): string | undefined {
   if (!/^[\w.-]{1,128}$/.test(name) || /^(belfry-|nats-|ce[-_])/i.test(name)) {
     return 'is not allowed; use letters, digits, ".", "_" and "-", and no name that begins with belfry-, ce- or nats-'
   }
-  // Without the value: it may be a secret.
+  // The message omits the value, which may be a secret.
   return typeof value !== 'string' || /[\r\n\0]/.test(value) ? 'must be text of one line' : undefined
 }
 
-/** Says where in `toOptions` an error is. */
+/** Adds the path within `toOptions` to an error. */
 function located<Result>(path: readonly string[], work: () => Result): Result {
   try {
     return work()

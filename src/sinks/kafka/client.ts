@@ -1,6 +1,6 @@
 /**
- * The seam between the sink and the Kafka clients that it supports. A client only sends requests; the sink chooses partitions,
- * retries and timeouts itself, alike for all clients.
+ * The interface between the sink and the Kafka clients that it supports. A client only sends requests. Partitions,
+ * retries and timeouts are the sink's work, so that they are equal with all clients.
  */
 import type { Tls } from './tls.js'
 
@@ -28,9 +28,12 @@ export interface KafkaClient {
    * Requests for different partitions may be in flight at once.
    */
   send(topic: string, partition: number | undefined, messages: readonly KafkaMessage[]): Promise<readonly Written[]>
-  /** Whether it finds new leaders and reconnects by itself; otherwise it is replaced when a broker does not answer. */
+  /**
+   * Whether the client finds new leaders and reconnects by itself. Any other client is replaced when a broker does not
+   * answer.
+   */
   readonly recoversItself: boolean
-  /** Called after the last request; requests in flight are answered first. */
+  /** Closes the client after its last request. Requests in flight are answered first. */
   close(): Promise<void>
 }
 
@@ -43,7 +46,7 @@ export interface ClientSettings {
   /** -1: all in-sync replicas; 1: the leader only. */
   readonly acks: -1 | 1
   readonly requestTimeoutMs: number
-  /** How long a broker waits for replicas: less than the request timeout, so that it can still answer. */
+  /** How long a broker waits for replicas. It is less than the request timeout, so that the broker can still answer. */
   readonly replicaTimeoutMs: number
   readonly connectionTimeoutMs: number
   /** Other options of the client, in its own terms. */
@@ -60,5 +63,5 @@ export type PasswordMechanism = (typeof PASSWORD_MECHANISMS)[number]
 export const COMPRESSIONS = ['none', 'gzip', 'snappy', 'lz4', 'zstd'] as const
 export type Compression = (typeof COMPRESSIONS)[number]
 
-/** Connects through these brokers, in this order. */
+/** Connects through one of these brokers, in this order. */
 export type Connect = (brokers: readonly string[], settings: ClientSettings) => Promise<KafkaClient>

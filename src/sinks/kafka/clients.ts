@@ -13,7 +13,7 @@ export type ClientName = (typeof CLIENTS)[number]
 
 export interface ClientKind {
   readonly connect: Connect
-  /** Whether a hanging broker would keep the client from trying another. */
+  /** Whether a hanging broker keeps the client from trying the next one. */
   readonly needsStagger: boolean
 }
 
@@ -54,7 +54,7 @@ function firstInstalled(where: string): ClientName {
   throw failure('UNSUPPORTED', `${where} needs a Kafka client: npm install ${advice}`)
 }
 
-/** Node 22.22 and newer, and 24.6 and newer. */
+/** Whether `@platformatic/kafka` runs on this Node version: 22.22 and newer, 24.6 and newer. */
 export function runsPlatformatic(version = process.versions.node): boolean {
   const [major = 0, minor = 0] = version.split('.').map(Number)
   if (major === 22) return minor >= 22

@@ -1,7 +1,7 @@
 import { type Clock, sleep, systemClock } from '../../core/clock.js'
 import type { KafkaClient } from './client.js'
 
-/** Closes the client only once its requests in flight are answered, or after this time. */
+/** Closes the client when its requests in flight are answered, at the latest after `timeoutMs`. */
 export function draining(client: KafkaClient, timeoutMs: number, clock: Clock = systemClock): KafkaClient {
   const inFlight = new Set<Promise<unknown>>()
   return {

@@ -1,10 +1,10 @@
 /**
- * Events to Kafka: one message each, in the topic of the sink or of the schedule. A message counts as delivered when the broker's
- * answer confirms the write to its partition. Its key is the schedule's id, so that the events of a schedule stay in one partition, in
- * order.
+ * Sends events to Kafka: one message each, to the topic of the sink or of the schedule. A message counts as delivered
+ * when the broker's answer confirms the write to its partition. The message's key is the schedule's id, so that the
+ * events of a schedule stay in one partition, in order.
  *
- * Each partition has its own queue (`partition-queue.ts`), so a hanging leader or a missing topic does not delay messages for
- * other partitions.
+ * Each partition has its own queue (`partition-queue.ts`), so a hanging leader or a missing topic does not delay
+ * messages for other partitions.
  */
 
 import { checkOptions } from '../../core/checks/known-options.js'
@@ -42,11 +42,11 @@ export interface KafkaOptions extends DeliveryOptions, FormatOptions, ClusterOpt
   readonly brokers?: readonly string[] | (() => readonly string[] | Promise<readonly string[]>)
   /** The client package. Default: the first that is installed, in the order of docs/sinks.md. */
   readonly client?: ClientName
-  /** Your own producer instead. The sink connects it if needed, and never disconnects it. */
+  /** Your own producer, instead of `brokers`. The sink connects it if needed, and never disconnects it. */
   readonly producer?: OwnProducer
   /** Headers of every message. */
   readonly headers?: Readonly<Record<string, string>>
-  /** What schedules may set in their `toOptions`. Default: only `key`, and not even that when the sink is ordered. */
+  /** The `toOptions` that schedules may set. Default: `key` for a sink that is not ordered, else none. */
   readonly overrides?: OverrideOptions<'topic'>
 }
 
@@ -138,7 +138,7 @@ function linkTo(options: KafkaOptions, where: string): Link<KafkaClient> {
   const connect = async () => {
     const found = await find()
     first += 1
-    // Starts with the next broker each time.
+    // Each attempt starts with the next broker.
     const start = (first - 1) % found.length
     return connectBy([...found.slice(start), ...found.slice(0, start)], kind, settings)
   }

@@ -19,7 +19,10 @@ export type ErrorKind =
 /** The client's answer does not confirm the partition of the request. */
 export class MissingPartition extends Error {}
 
-/** Kafka error codes, which all clients pass on. INVALID_TOPIC_EXCEPTION, TOPIC_ and CLUSTER_AUTHORIZATION_FAILED, POLICY_VIOLATION. */
+/**
+ * Kafka error codes, which all clients pass on: INVALID_TOPIC_EXCEPTION, TOPIC_AUTHORIZATION_FAILED,
+ * CLUSTER_AUTHORIZATION_FAILED, POLICY_VIOLATION.
+ */
 const TOPIC = [17, 29, 31, 44]
 /** MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE, INVALID_RECORD. */
 const MESSAGE = [10, 18, 87]
@@ -69,7 +72,7 @@ export function undelivered(cause: unknown, kind: ErrorKind, topic: string): Und
   }
 }
 
-/** The broker's error code, however deep the client wraps it; 0 without one. */
+/** Finds the broker's error code in an error that a client has wrapped up to `depth` times; 0 without one. */
 export function kafkaCode(error: unknown, depth = DEPTH): number {
   if (typeof error !== 'object' || error === null || depth === 0) return 0
   const { code, apiCode, errors, originalError, cause } = error as Record<string, unknown>

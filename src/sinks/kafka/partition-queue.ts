@@ -1,14 +1,14 @@
 /**
  * The queue of one partition: one request at a time, and no message overtakes one that is being retried.
  *
- * - After a leader change or a broken connection the request is retried, soon and then once a second. Most failovers are over
- *   by then, and cost no attempt of a run.
- * - A hanging leader must not block other partitions, since one call of `deliver` has messages for many. When this partition
- *   has had no answer for 2 s while other partitions answered later requests, its messages are given up and the engine
- *   retries them. Meanwhile new messages are refused at once. If the slow leader still acknowledges a message, its id is
- *   remembered, so that the retry counts as delivered and is not written twice.
- * - When no partition gets an answer, waiting harms nothing: it ends with the request timeout.
- * - A partition that the answer does not confirm was not written, even if the answer is a success.
+ * - After a leader change or a broken connection the queue retries the request, first soon and then once a second. Most
+ *   failovers end within the time limit, and cost no attempt of a run.
+ * - A hanging leader must not block other partitions, since one call of `deliver` has messages for many. If this
+ *   partition has no answer for 2 s while other partitions answer later requests, the queue gives its messages up, and
+ *   the engine retries them. Until the request ends, new messages are refused at once. If the slow leader still
+ *   acknowledges a message, its id is remembered. The retry then counts as delivered, and nothing is written twice.
+ * - When no partition gets an answer, the queue waits until the request timeout, because no other partition is held up.
+ * - Messages count as written only if the answer names their partition, even if the answer is a success.
  *
  *     idle ──add──▶ sending ──written──▶ idle
  *                      ├──error──▶ pause, and send again        (at most 12 s)
@@ -28,7 +28,7 @@ export interface Item {
   readonly id: string
   readonly message: KafkaMessage
   readonly bytes: number
-  /** Only the first call counts. */
+  /** Sets the outcome. Later calls are ignored. */
   readonly settle: (outcome: Delivery) => void
   /** False once the caller no longer waits for the outcome. */
   readonly isAwaited: () => boolean
@@ -46,7 +46,7 @@ export interface PartitionQueueOptions {
 
 /** State shared by the queues of a sink. */
 export interface SharedState {
-  /** When the newest answered request began. */
+  /** When the newest request that was answered began. */
   answered: number
   /** Replaces a client that gets no answers. */
   replace(client: KafkaClient): void
@@ -71,14 +71,14 @@ export class PartitionQueue {
   #waiting: Item[] = []
   #sending: readonly Item[] = []
   #isWorking = false
-  /** When the first failing request began, if none has succeeded since. */
+  /** When the first failed request began; undefined after a success. */
   #failingSince: number | undefined
   #isGivenUp = false
   #restsUntil = Number.NEGATIVE_INFINITY
   /** The outcome of messages added while the partition is given up or resting. */
   #refusal: Undelivered | undefined
   #pauses = 0
-  /** Limits a request's messages while the invalid one is searched. */
+  /** The most messages in a request. It is lowered to find an invalid message. */
   #most = Number.POSITIVE_INFINITY
 
   constructor(options: PartitionQueueOptions) {
@@ -167,7 +167,8 @@ export class PartitionQueue {
     }
     if (kind === 'topic' || kind === 'missing') {
       this.#endTrouble()
-      // kafkajs asks for all its topics at once, and fails for all while one is missing: replace it.
+      // The client is replaced, because kafkajs requests all its topics at once, and the missing one fails each
+      // request.
       if (kind === 'missing' && client?.recoversItself === false) shared.replace(client)
       this.#settleAll(topics.refuse(topic, error, kind))
       return

@@ -7,10 +7,10 @@ import { partitionOf } from './partition.js'
 import { type Item, PartitionQueue, type SharedState } from './partition-queue.js'
 import { Topics } from './topics.js'
 
-/** A client is replaced at most this often: a younger one would not differ from a new one. */
+/** A client younger than this is not replaced, because a new one would fail too. */
 const REPLACE_AFTER_MS = 2_000
 const MOST_IDLE = 1_000
-/** How many events that were written late are remembered. */
+/** The most events that were written late to remember. */
 const MOST_LATE = 10_000
 
 export class PartitionQueues {
@@ -69,7 +69,8 @@ export class PartitionQueues {
   }
 
   #queue(topic: string, partition: number | undefined, key: string): PartitionQueue {
-    // A producer that chooses partitions itself keeps each key in one, so the key identifies the queue.
+    // A producer that chooses partitions itself puts all messages of a key into one, so the key stands for the
+    // partition.
     const name = partition === undefined ? `${topic} ${key}` : `${topic} ${partition}`
     const known = this.#queues.get(name)
     if (known !== undefined) return known

@@ -1,6 +1,6 @@
 /**
- * The partition of a key, as Kafka's Java producer chooses it: murmur2 of the key's bytes. The sink chooses it itself, so that
- * all clients agree and the sink knows the partitions of a batch.
+ * The partition of a key, as Kafka's Java producer chooses it: murmur2 of the key's bytes. The sink chooses partitions
+ * itself, so that all clients agree and the sink knows the partitions of a batch.
  */
 export function partitionOf(key: string, partitions: number): number {
   return (murmur2(Buffer.from(key)) & 0x7fffffff) % partitions

@@ -19,7 +19,7 @@ export interface ClusterOptions {
   readonly sasl?: SaslOptions
   /** Default `none`. kafkajs supports only `none` and `gzip`. */
   readonly compression?: Compression
-  /** A message is written when `all` in-sync replicas have it (default), or the `leader`. */
+  /** A message counts as written when `all` in-sync replicas have it (default), or the `leader` alone. */
   readonly acks?: 'all' | 'leader'
   /** The client's name in the brokers' logs and quotas. Default `belfry`. */
   readonly clientId?: string
@@ -33,7 +33,7 @@ export interface ClusterOptions {
 
 export type SaslOptions =
   | { readonly mechanism: PasswordMechanism; readonly username: string; readonly password: string }
-  /** A token, or a function that gets one; it is called before each connection. */
+  /** A token, or a function that returns one and is called before each connection. */
   | { readonly mechanism: 'oauthbearer'; readonly token: string | (() => string | Promise<string>) }
 
 export const CLUSTER_OPTIONS = [

@@ -4,7 +4,9 @@ import { connectStaggered } from './staggered-connect.js'
 
 const BROKERS = ['one:9092', 'two:9092', 'three:9092']
 
-/** Brokers that answer after a time, or fail, or never answer. */
+/**
+ * Brokers by their behaviour: a number answers after so many milliseconds, an error fails, and undefined never answers.
+ */
 function brokers(answers: Readonly<Record<string, number | Error | undefined>>) {
   const clock = manualClock()
   const asked: string[] = []

@@ -1,11 +1,12 @@
 import { type Clock, systemClock } from '../../core/clock.js'
 
-/** A broker may hang: the next one is tried after this long. */
+/** The next broker is tried after this long, because a broker may hang. */
 const STAGGER_MS = 500
 
 /**
- * Connects through whichever broker answers first. Starts with the first, and tries the next when one has failed or has not
- * answered within 500 ms (as happy eyeballs does). Later connections are closed. Rejects with the last error when all fail.
+ * Connects through the broker that answers first, as happy eyeballs does. It starts with the first broker, and tries
+ * the next when one has failed or has not answered within 500 ms. Later connections are closed. Rejects with the last
+ * error when all fail.
  */
 export function connectStaggered<Connection>(
   brokers: readonly string[],

@@ -3,7 +3,7 @@ import { failure, quote } from '../../core/errors.js'
 
 /** TLS options, in PEM. `cert` and `key` are for mutual TLS. */
 export interface TlsOptions {
-  /** CAs of the brokers' certificates. Default: those that the runtime trusts. */
+  /** CAs of the brokers' certificates. Default: the CAs that the runtime trusts. */
   readonly ca?: string | readonly string[]
   readonly cert?: string
   readonly key?: string
@@ -28,7 +28,7 @@ export function parseTls(ssl: unknown, where: string): Tls | undefined {
   for (const [name, text] of texts) {
     if (text === undefined) continue
     if (typeof text !== 'string' || (name !== 'passphrase' && !text.includes('-----BEGIN'))) {
-      // Without the value: it may be a secret.
+      // The message omits the value, which may be a secret.
       throw failure('OPTION_INVALID', `${where}: ssl.${name} must be text in PEM ("-----BEGIN …")`)
     }
   }

@@ -1,7 +1,7 @@
 /**
- * Caches for each topic its number of partitions, or why messages for it are refused. Each topic is looked up on its own, once
- * for all waiting messages, and a failure is cached for 5 s. So a missing topic costs one lookup every 5 s, and delays no
- * message of another topic.
+ * Caches the number of partitions of each topic, or the reason to refuse its messages. Each topic has its own lookup,
+ * which all waiting messages share, and a failure is cached for 5 s. So a missing topic costs one lookup every 5 s, and
+ * delays no message of another topic.
  */
 import type { Clock } from '../../core/clock.js'
 import type { Undelivered } from '../../core/sink.js'
@@ -20,9 +20,9 @@ interface Known {
 
 /** How long a failure is cached. */
 const REFUSED_MS = 5_000
-/** A topic that is missing for less long is retried: it may be new, or a broker may have just started. */
+/** A topic that is missing for less than this is retried: it may be new, or a broker may have just started. */
 const MISSING_MS = 5_000
-/** After this the number of partitions is refreshed: a topic may get more. */
+/** The number of partitions is refreshed after this long, because a topic may get more. */
 const FOUND_MS = 60_000
 const MOST_TOPICS = 10_000
 
@@ -31,7 +31,7 @@ export class Topics {
   readonly #clock: Clock
   readonly #known = new Map<string, Known>()
   readonly #lookups = new Map<string, Promise<Found>>()
-  /** Since when each lookup of a topic has found it missing. */
+  /** When a lookup first found the topic missing; removed when a lookup finds it. */
   readonly #missingSince = new Map<string, number>()
 
   constructor(link: Link<KafkaClient>, clock: Clock) {
@@ -48,7 +48,10 @@ export class Topics {
     return known.found
   }
 
-  /** The outcome of messages that a broker refused because of their topic; a final one also applies to later messages. */
+  /**
+   * The outcome of messages that a broker refused because of their topic. A final refusal also applies to later
+   * messages.
+   */
   refuse(topic: string, error: unknown, kind: ErrorKind): Undelivered {
     if (kind === 'topic') return this.#remember(topic, undelivered(error, kind, topic))
     // The broker may not know the topic yet: the next message looks it up again.

@@ -1,10 +1,10 @@
 /**
- * Events to NATS JetStream. A message is delivered when a stream has stored it. `Nats-Msg-Id` is `dedupeId`, which is unique
- * across stores, so the server drops repetitions within the stream's duplicate window (two minutes by default). A dropped
- * repetition counts as delivered.
+ * Sends events to NATS JetStream. A message counts as delivered when a stream has stored it. `Nats-Msg-Id` is
+ * `dedupeId`, which is unique across stores, so the server drops repetitions within the stream's duplicate window (two
+ * minutes by default). A dropped repetition counts as delivered.
  *
- * The NATS client queues messages published without a connection, and sends them later. So while it reconnects, the sink
- * publishes nothing.
+ * The NATS client queues messages published without a connection, and sends them later. So while it reconnects, the
+ * sink publishes nothing.
  */
 
 import { checkOptions } from '../../core/checks/known-options.js'
@@ -30,13 +30,13 @@ export interface NatsOptions extends DeliveryOptions, FormatOptions {
   readonly subject: string
   /** URLs of servers; @nats-io/transport-node connects to them. */
   readonly servers?: string | readonly string[]
-  /** Your own connection instead. The sink never closes it. */
+  /** Your own connection, instead of `servers`. The sink never closes it. */
   readonly connection?: NatsConnection
   /** Other options of the client: `user`, `pass`, `token`, `authenticator`, `tls`. */
   readonly client?: Readonly<Record<string, unknown>>
   /** Headers of every message. */
   readonly headers?: Readonly<Record<string, string>>
-  /** What schedules may set in their `toOptions`. Default: only `key`, and not even that when the sink is ordered. */
+  /** The `toOptions` that schedules may set. Default: `key` for a sink that is not ordered, else none. */
   readonly overrides?: OverrideOptions<'subject'>
 }
 
@@ -66,7 +66,7 @@ interface Connected {
   readonly stream: JetStream
   /** The client has lost its server and is reconnecting. */
   isReconnecting: boolean
-  /** Called on disconnect: messages published before get no answer. */
+  /** Called on a disconnect. Messages that were published before get no answer. */
   readonly onDisconnect: Set<() => void>
 }
 
@@ -80,21 +80,21 @@ const OWN = ['subject', 'servers', 'connection', 'client', 'headers', 'overrides
 const PUBLISH_TIMEOUT_MS = 5_000
 const LONGEST_PAUSE_MS = 2_000
 const MOST_RECONNECTS = 10
-/** A dead server is noticed after two of these. */
+/** The interval of pings. A dead server is noticed after two intervals. */
 const PING_MS = 3_000
 /** How long a server may take to send INFO, which it normally sends at once. */
 const INFO_MS = 2_000
 const BROKER = 'the NATS server'
 
-/** No wildcards and no empty tokens: those are for subscriptions only. */
+/** A subject to publish to. Wildcards and empty tokens are for subscriptions only. */
 const subjectName: Rule = (text) =>
   /^[^\s.*>]+(\.[^\s.*>]+)*$/.test(text) && text.length <= 255
     ? undefined
     : 'a subject to publish to has parts between dots, without spaces, "*" and ">"'
 
 /**
- * Subjects that control servers (`$JS.API.…`, `$SYS.…`, `$KV.…`), or carry answers to requests. `prefix` is the client's own
- * for answers.
+ * Refuses subjects that control servers (`$JS.API.…`, `$SYS.…`, `$KV.…`) or carry answers to requests. `prefix` is the
+ * client's own prefix of answers.
  */
 function controlSubject(prefix: unknown): Rule {
   const beginnings = ['$', '_inbox', '_r_', '_gr_', ...(typeof prefix === 'string' ? [prefix.toLowerCase()] : [])]
@@ -169,7 +169,7 @@ function whileConnected({ onDisconnect }: Connected, work: Promise<unknown>): Pr
   })
 }
 
-/** Looks up each subject at most once per call of `deliver`. */
+/** Returns a lookup of streams that asks for each subject at most once per call of `deliver`. */
 function streamFinder(stream: JetStream): FindStream {
   const known = new Map<string, Promise<string>>()
   return (subject) => {
@@ -206,7 +206,7 @@ function linkTo({ servers, connection, client }: NatsOptions, clients: Clients, 
     timeout: PUBLISH_TIMEOUT_MS,
     pingInterval: PING_MS,
     ...client,
-    // The client tries the other servers of a cluster first; then the link makes a new connection.
+    // The client first tries the other servers of a cluster. After that the link opens a new connection.
     maxReconnectAttempts: MOST_RECONNECTS,
     reconnectDelayHandler: () => Math.random() * LONGEST_PAUSE_MS,
   }

@@ -1,17 +1,18 @@
 /**
  * Maps the errors of a NATS publish to outcomes.
  *
- * "No responders" has several causes: no stream covers the subject, or the stream is electing a leader, or the connected
- * server (a leaf node, a member without JetStream) currently sees no JetStream. So the sink asks the cluster for the stream.
- * Only the answer that there is none is about the message; all else is an outage.
+ * "No responders" has several causes: no stream covers the subject, or the stream is electing a leader, or the
+ * connected server (a leaf node, a member without JetStream) currently sees no JetStream. So the sink asks the cluster
+ * for the stream. The message is at fault only if the cluster answers that no stream covers the subject. Any other
+ * result is an outage.
  */
 import { failure, quote } from '../../core/errors.js'
 import type { Delivery, SinkMessage } from '../../core/sink.js'
 
-/** The name of the stream that covers a subject. Rejects with `STREAM_NOT_FOUND`, or when no server can tell. */
+/** Returns the name of the stream that covers a subject. Rejects with `STREAM_NOT_FOUND`, or when no server knows. */
 export type FindStream = (subject: string) => Promise<string>
 
-/** JetStream error codes: a message exceeds the stream's limit, and no stream is found. */
+/** JetStream error codes: a message exceeds the stream's limit; no stream was found. */
 const MESSAGE_EXCEEDS_MAXIMUM = 10_054
 const STREAM_NOT_FOUND = 10_059
 /** The cluster has no leader, lacks members or space, or JetStream is off: no message gets through. */

@@ -1,13 +1,16 @@
 /**
- * Detects a silent NATS server. A server sends INFO as soon as a client connects. A hanging one, or a proxy in front of a dead
- * one, accepts the connection and sends nothing, and the NATS client would leave each such connection open for ever. So this
- * check connects first, with a socket that it closes.
+ * Detects a silent NATS server. A healthy server sends INFO as soon as a client connects. A hanging server, or a proxy
+ * in front of a dead one, accepts the connection and sends nothing. The NATS client would leave each such connection
+ * open for ever, so this check connects first, with a socket that it closes.
  */
 import { connect } from 'node:net'
 
 const DEFAULT_PORT = 4222
 
-/** True if the server accepted the connection and sent nothing for this long. Other failures are left to the client. */
+/**
+ * Resolves to true if the server accepted the connection and sent nothing for this long. Other failures are left to the
+ * client.
+ */
 export function isSilent(server: string, forMs: number): Promise<boolean> {
   const text = /^[a-z]+:\/\//i.test(server) ? server : `nats://${server}`
   const url = URL.canParse(text) ? new URL(text) : undefined

@@ -1,4 +1,4 @@
-/** Connections of amqplib: the methods that the sink calls, and how to connect. */
+/** Connects by amqplib, and declares the methods of its connections that the sink calls. */
 import { sleep, systemClock } from '../../core/clock.js'
 import { failure, quote } from '../../core/errors.js'
 import { requiredPackage } from '../required-package.js'
@@ -35,17 +35,19 @@ export interface AmqpReturned {
 export interface Connected {
   readonly connection: AmqpConnection
   readonly channels: Map<string, Promise<ExchangeChannel>>
-  /** Why the broker blocks publishers at the moment. */
+  /** The reason why the broker blocks publishers now; undefined while it does not. */
   blocked?: string | undefined
-  /** The largest message that the broker accepts, once an error has told it. */
+  /** The size of the largest message that the broker accepts; known after an error has named it. */
   mostBytes?: number | undefined
-  /** Called when the broker blocks: messages published before are not confirmed while it does. */
+  /**
+   * Called when the broker blocks publishers. Until it unblocks them it confirms no message that was published before.
+   */
   readonly onBlocked: Set<() => void>
 }
 
 const CONNECT_MS = 5_000
 const CLOSE_MS = 1_000
-/** A dead broker is noticed after two of these. */
+/** The interval of heartbeats. A dead broker is noticed after two intervals. */
 const HEARTBEAT_SECONDS = 10
 
 /** Connects to a URL, or by the user's function. */
@@ -59,7 +61,8 @@ export function connector(url: unknown, connect: unknown, where: string): (lost:
   return async (lost) => {
     const connection = await make()
     const connected: Connected = { connection, channels: new Map(), onBlocked: new Set() }
-    // Channels report errors to their publishes; without a listener here, an error would end the process.
+    // Channels report their errors to the messages in flight. Without this listener the connection's error event would
+    // end the process.
     connection.on('error', () => {})
     connection.on('close', lost)
     connection.on('blocked', (reason) => {
@@ -73,7 +76,10 @@ export function connector(url: unknown, connect: unknown, where: string): (lost:
   }
 }
 
-/** Publishes, and fails when the broker blocks. Messages that it already has may still be delivered later. */
+/**
+ * Publishes, and fails when the broker blocks publishers. Messages that the broker already has may still be delivered
+ * later.
+ */
 export async function whileUnblocked(connected: Connected, publish: () => Promise<unknown>): Promise<void> {
   const why = () => failure('SINK_UNREACHABLE', `RabbitMQ blocks publishers at the moment: ${connected.blocked}`)
   if (connected.blocked !== undefined) throw why()
@@ -99,7 +105,10 @@ export async function disconnect({ connection }: Connected): Promise<void> {
   stream?.destroy?.()
 }
 
-/** Starts with the next node each time, so that a hanging node is not tried first again. */
+/**
+ * Connects to one node of a list. Each attempt starts with the next node, so that a hanging one is not tried first
+ * again.
+ */
 function connectTo(url: unknown, where: string): () => Promise<AmqpConnection> {
   const urls = (Array.isArray(url) ? url : [url]).map((each) => checkUrl(each, where))
   if (urls.length === 0) throw failure('OPTION_INVALID', `${where}: url is an empty list; name at least one node`)
@@ -127,7 +136,7 @@ function connectTo(url: unknown, where: string): () => Promise<AmqpConnection> {
 function checkUrl(url: unknown, where: string): URL {
   const known = typeof url === 'string' && URL.canParse(url) ? new URL(url) : undefined
   if (known === undefined || !['amqp:', 'amqps:'].includes(known.protocol)) {
-    // Only its type or protocol: the URL may contain a password.
+    // The message shows only the type or protocol, because the URL may contain a password.
     const shown = known === undefined ? quote(typeof url) : known.protocol
     throw failure('OPTION_INVALID', `${where}: ${shown} is not a URL of RabbitMQ: write amqp://host`)
   }

@@ -1,6 +1,6 @@
 /**
- * The channel of one exchange. When RabbitMQ rejects a message it closes the channel, and all unconfirmed messages on it are
- * lost. With a channel per exchange, an exchange that does not exist affects only its own messages.
+ * The channel of one exchange. When RabbitMQ rejects a message it closes the channel, and all unconfirmed messages on
+ * it are lost. Each exchange has its own channel, so an exchange that does not exist affects only its own messages.
  */
 import { failure, quote } from '../../core/errors.js'
 import { DELIVERED, type Delivery } from '../../core/sink.js'
@@ -14,8 +14,8 @@ export interface Publication {
 }
 
 /**
- * The broker closed the channel because it rejected one of the messages in flight, not necessarily this one. Sent again on a
- * channel of its own, this message gets an answer that applies to it alone.
+ * The broker closed the channel because it rejected one of the messages in flight, perhaps another one. The sink sends
+ * this message again on a channel of its own, where the answer applies to it alone.
  */
 export const SUSPECT = Symbol('suspect')
 
@@ -32,7 +32,7 @@ const PRECONDITION_FAILED = 406
 export class ExchangeChannel {
   readonly #exchange: string
   readonly #channel: AmqpChannel
-  /** Ids of messages returned as unroutable; their confirmation follows. */
+  /** Ids of messages that the broker returned as unroutable. Their confirmation follows. */
   readonly #returned = new Set<string>()
   #reason: unknown
   #closed = false
@@ -86,14 +86,14 @@ export class ExchangeChannel {
     })
   }
 
-  /** The largest message allowed, if the channel was closed because one was larger. */
+  /** The size limit that the broker named, if it closed the channel because of a larger message. */
   get mostBytes(): number | undefined {
     const said = this.#reason instanceof Error ? this.#reason.message : ''
     const found = /larger than (?:the )?(?:configured )?max(?:imum)? size (\d+)/.exec(said)
     return found === null ? undefined : Number(found[1])
   }
 
-  /** The outcome of the message that the broker closed the channel for. */
+  /** The outcome of the message because of which the broker closed the channel. */
   refusal(): Delivery {
     const said = this.#reason instanceof Error ? this.#reason.message : String(this.#reason)
     const what = `RabbitMQ refuses this message for exchange ${quote(this.#exchange)}: ${said}`
@@ -110,7 +110,7 @@ export class ExchangeChannel {
     return { delivered: false, error: failure('SINK_UNREACHABLE', what, { cause: error }), unreachable: true }
   }
 
-  /** Retryable: consumers create and delete queues. */
+  /** The outcome of a message that no queue gets. A retry may succeed, because consumers create and delete queues. */
   #unroutable(routingKey: string): Delivery {
     const what = `no queue gets messages for ${quote(routingKey)} from exchange ${quote(this.#exchange)}: bind one`
     return { delivered: false, error: failure('SINK_REFUSED', what) }

@@ -1,6 +1,7 @@
 /**
- * Events to RabbitMQ. A message is delivered when the broker has confirmed it. Messages are persistent, so a durable queue has
- * them on disk by then, and mandatory, so that the broker returns a message without a queue instead of dropping it.
+ * Sends events to RabbitMQ. A message counts as delivered when the broker has confirmed it. Messages are persistent, so
+ * a durable queue has them on disk before the confirmation. They are mandatory, so the broker returns a message without
+ * a queue instead of dropping it.
  */
 
 import { checkOptions } from '../../core/checks/known-options.js'
@@ -33,14 +34,14 @@ export interface RabbitMqOptions extends Destination, DeliveryOptions, FormatOpt
   readonly connect?: () => Promise<AmqpConnection>
   /** Headers of every message. */
   readonly headers?: Readonly<Record<string, string>>
-  /** What schedules may set in their `toOptions`. Default: only `key`, and not even that when it routes or orders. */
+  /** The `toOptions` that schedules may set. Default: `key` if it neither routes nor orders, else none. */
   readonly overrides?: OverrideOptions<'exchange' | 'routingKey' | 'queue'>
 }
 
-/** The destination of events; a schedule may set what `overrides` allows. */
+/** The destination of events. A schedule may set those parts that `overrides` allows. */
 export interface Destination {
   readonly exchange?: string
-  /** Default: the message's key, which is the schedule's id by default. */
+  /** Default: the message's key, by default the schedule's id. */
   readonly routingKey?: string
   /** A queue to send to, instead of an exchange. */
   readonly queue?: string
@@ -53,11 +54,14 @@ interface Item extends Publication {
 const OWN = ['url', 'connect', 'exchange', 'routingKey', 'queue', 'headers', 'overrides']
 const WHERE = 'a RabbitMQ sink'
 const MOST_CHANNELS = 32
-/** Concurrent calls that began before the size limit was known can each close the channel once more. */
+/**
+ * The most rounds in which the remaining messages are sent again. Concurrent calls that do not know the size limit yet
+ * can each close the channel once more.
+ */
 const MOST_ROUNDS = 5
 /** Longer than the queues of a cluster need to elect a leader. */
 const CONFIRM_TIMEOUT_MS = 10_000
-/** The largest short string of AMQP, in bytes. */
+/** The longest short string of AMQP, in bytes. */
 const MOST_BYTES = 255
 
 const shortText: Rule = (text) => {
@@ -65,10 +69,15 @@ const shortText: Rule = (text) => {
   return Buffer.byteLength(text) <= MOST_BYTES ? undefined : `RabbitMQ allows ${MOST_BYTES} bytes at most`
 }
 const RULES = { exchange: shortText, routingKey: shortText, queue: shortText }
-/** `amq.rabbitmq.*` are exchanges of the broker itself; queues `amq.*` belong to connections, such as those of RPC clients. */
+/**
+ * Exchanges `amq.rabbitmq.*` belong to the broker. Queues `amq.*` belong to connections, such as those of RPC clients.
+ */
 const brokerExchange: Rule = (text) => (/^amq\.rabbitmq\./i.test(text) ? 'it belongs to the broker' : undefined)
 const brokerQueue: Rule = (text) => (/^amq\./i.test(text) ? 'it belongs to the broker or to a connection' : undefined)
-/** Headers that RabbitMQ and its plugins act on: more receivers, a delay, the history of dead letters, loops of federation. */
+/**
+ * Headers by which RabbitMQ and its plugins act: they add receivers, delay a message, or carry the history of dead
+ * letters and of federation.
+ */
 const BROKER_HEADERS =
   /^(?:b?cc|x-(?:(?:first-|last-)?death|delay|opt|stream|basic|received-from|shovelled|routing|cc).*)$/
 
@@ -129,7 +138,7 @@ export function rabbitmq(options: RabbitMqOptions): Sink {
   }
 }
 
-/** Without a routing key, an exchange routes by the message's key. */
+/** Whether a message's key may route it: without a routing key an exchange routes by the message's key. */
 function mayRouteByKey({ routingKey, queue, overrides }: RabbitMqOptions): boolean {
   return routingKey === undefined && (queue === undefined || (overrides?.exchange ?? false) !== false)
 }
@@ -176,8 +185,9 @@ interface Publishing {
 }
 
 /**
- * When the broker closed the channel because a message is too large, its error names the limit: all other messages are sent
- * again together. When the error does not tell which message was wrong, each is sent alone, and only that one fails.
+ * Publishes messages, and finds the one that made the broker close the channel. If a message is too large, the broker's
+ * error names the limit, and all other messages are sent again together. If the error does not tell which message was
+ * wrong, each is sent alone, and only the wrong one fails.
  */
 async function publishAll(to: Publishing, items: readonly Item[], settle: Settle): Promise<void> {
   let suspects = await publishOnce(to, items, settle)
@@ -187,7 +197,7 @@ async function publishAll(to: Publishing, items: readonly Item[], settle: Settle
   for (const item of suspects) settleAnswer(to, item, await publishAlone(to, item), settle)
 }
 
-/** Resolves to the messages that were lost when the broker closed the channel. */
+/** Publishes messages once. Resolves to those that were lost because the broker closed the channel. */
 async function publishOnce(to: Publishing, items: readonly Item[], settle: Settle): Promise<Item[]> {
   const { connected, exchange } = to
   const channel = await channelFor(connected, exchange)
@@ -227,7 +237,7 @@ function nacked(destination: string, isOutage: boolean): Delivery {
   return isOutage ? { ...refused, unreachable: true } : refused
 }
 
-/** On a channel of its own: if it is closed, this message is the reason. */
+/** Publishes a message on a channel of its own. If the broker closes that channel, this message is the reason. */
 async function publishAlone({ connected, exchange }: Publishing, item: Item): Promise<Exclude<Answer, typeof SUSPECT>> {
   const channel = await ExchangeChannel.open(connected.connection, exchange, () => {})
   const outcome = await channel.publish(item)
@@ -249,7 +259,7 @@ function channelFor({ connection, channels }: Connected, exchange: string): Prom
   return opened
 }
 
-/** Bounds the number of channels: schedules may name any number of exchanges. */
+/** Closes idle channels. This bounds their number, because schedules may name any number of exchanges. */
 async function closeIdle(channels: Map<string, Promise<ExchangeChannel>>): Promise<void> {
   for (const [exchange, opened] of channels) {
     const channel = await opened

@@ -6,7 +6,7 @@ const SHA = createHash('sha1').update(TEXT).digest('hex')
 
 export interface Entry {
   readonly dedupeId: string
-  /** Names and values of its fields. */
+  /** Names and values of the entry's fields. */
   readonly names: readonly string[]
   readonly values: readonly string[]
 }
@@ -15,8 +15,8 @@ export interface Entry {
 export type Send = (key: string, command: readonly string[]) => Promise<unknown>
 
 /**
- * Resolves to one answer per entry: undefined when it is in the stream, else the server's error. All entries must have the
- * same field names, which are sent once.
+ * Resolves to one answer per entry: undefined when the entry is in the stream, else the server's error. All entries
+ * must have the same field names, which are sent once.
  */
 export async function addEntries(
   send: Send,
@@ -37,10 +37,10 @@ export async function addEntries(
   return entries.map((_, index) => (Number(outcomes[index]) === 1 ? undefined : String(outcomes[index])))
 }
 
-/** The end of the keys of ids. */
+/** The suffix of the keys that hold ids of delivered events. */
 export const SEEN = ':belfry-seen'
 
-/** The key of the ids, in the same cluster slot as the stream. */
+/** The key that holds the ids of a stream's events. It is in the same cluster slot as the stream. */
 function seenKey(stream: string): string {
   return stream.includes('{') ? stream + SEEN : `{${stream}}${SEEN}`
 }

@@ -1,4 +1,4 @@
-/** The user's clients (single, cluster or sentinel), and clients made here for a URL. */
+/** Adapts the user's clients (single, cluster or sentinel), and makes clients for URLs. */
 import { sleep, systemClock } from '../../core/clock.js'
 import { installedPackage } from '../../core/connection/installed-package.js'
 import { urlCredentials } from '../../core/connection/url-credentials.js'
@@ -58,7 +58,10 @@ export interface Connected {
 const CONNECT_MS = 5_000
 /** Timeout for connecting, including the first answer. */
 const ANSWER_MS = 5_000
-/** The link reconnects, so clients do not: they fail at once, queue nothing, and resend nothing. */
+/**
+ * Options of clients that the sink makes. The link reconnects, so a client itself fails at once: it neither reconnects,
+ * queues nor resends.
+ */
 const NODE_REDIS = {
   RESP: 2,
   disableOfflineQueue: true,
@@ -74,13 +77,16 @@ const IOREDIS = {
   connectTimeout: CONNECT_MS,
 }
 
-/** What a client of ioredis puts before every key. */
+/** The prefix that a client of ioredis puts before every key. */
 export function keyPrefixOf(client: RedisClient | undefined): string {
   const { options } = (client ?? {}) as { readonly options?: { readonly keyPrefix?: unknown } }
   return typeof options?.keyPrefix === 'string' ? options.keyPrefix : ''
 }
 
-/** Clients with a listener: without one an error event would end the process. Commands report errors anyway. */
+/**
+ * Clients that have an error listener. Without a listener an error event would end the process; commands report errors
+ * anyway.
+ */
 const listened = new WeakSet<RedisClient>()
 
 /** Connects a client that is not yet connected. */
@@ -110,7 +116,7 @@ export async function connected(client: RedisClient): Promise<Connected> {
   }
 }
 
-/** Connects a client of our own. Ends it if its server accepts the connection and does not answer. */
+/** Connects a client that the sink made. Ends the client if its server accepts the connection and does not answer. */
 export async function connectedInTime(client: RedisClient, timeoutMs = ANSWER_MS): Promise<Connected> {
   try {
     return await inTime(connected(client), timeoutMs)
@@ -120,7 +126,7 @@ export async function connectedInTime(client: RedisClient, timeoutMs = ANSWER_MS
   }
 }
 
-/** Rejects when a server hangs: it keeps its connections open, and answers nothing. */
+/** Rejects when no answer arrives in time. A hanging server keeps its connections open and answers nothing. */
 export async function inTime<Answer>(answer: Promise<Answer>, timeoutMs: number): Promise<Answer> {
   const enough = new AbortController()
   const late = sleep(systemClock, timeoutMs, enough.signal).then(() => {
@@ -138,7 +144,7 @@ function end(client: RedisClient): void {
     if ('disconnect' in client && 'call' in client) client.disconnect()
     else client.destroy()
   } catch {
-    // It is already closed.
+    // The client is already closed.
   }
 }
 
@@ -167,7 +173,7 @@ export function clientMaker(urls: readonly unknown[], isCluster: boolean, where:
   if (nodeRedis !== undefined) {
     if (!isCluster) return () => nodeRedis.createClient({ url, ...NODE_REDIS })
     const rootNodes = nodes.map((each) => ({ url: each }))
-    // Nodes that the cluster announces come without credentials.
+    // The cluster announces nodes without credentials, so they get those of the URL.
     const defaults = { ...NODE_REDIS, ...urlCredentials(url) }
     return () => nodeRedis.createCluster({ RESP: 2, rootNodes, minimizeConnections: true, defaults })
   }
@@ -182,7 +188,7 @@ export function clientMaker(urls: readonly unknown[], isCluster: boolean, where:
 function checkUrl(url: unknown, where: string): void {
   const known = typeof url === 'string' && URL.canParse(url) ? new URL(url) : undefined
   if (known !== undefined && ['redis:', 'rediss:', 'unix:'].includes(known.protocol)) return
-  // Only its type or protocol: the URL may contain a password.
+  // The message shows only the type or protocol, because the URL may contain a password.
   const shown = known === undefined ? quote(typeof url) : known.protocol
   throw failure('OPTION_INVALID', `${where}: ${shown} is not a URL of a Redis server: write redis://host:6379`)
 }

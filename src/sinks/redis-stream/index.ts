@@ -1,7 +1,7 @@
 /**
- * Events to Redis Streams. A message is delivered when it is in the stream. A message that is already there, because the
- * answer to an earlier attempt was lost, is not added again (within `dedupe`). Old entries are trimmed, so that a stream
- * without readers does not fill the server.
+ * Sends events to Redis Streams. A message counts as delivered when it is in the stream. If the answer to an earlier
+ * attempt was lost, the message may be in the stream already; within `dedupe` it is not added again. Old entries are
+ * trimmed, so that a stream without readers does not fill the server.
  */
 
 import { checkOptions } from '../../core/checks/known-options.js'
@@ -40,19 +40,19 @@ export interface RedisStreamOptions extends DeliveryOptions, FormatOptions {
   readonly stream: string
   /** Your client of @redis/client or ioredis: single, cluster or sentinel. The sink connects it if needed, and never closes it. */
   readonly client?: RedisClient
-  /** Or the server's URL: the sink makes a client with whichever of the two packages is installed. */
+  /** The server's URL, instead of `client`. The sink makes a client with the package that is installed. */
   readonly url?: string
   /** URLs of Sentinels. The host of `url` is then the name of the master: `redis://user:password@orders`. */
   readonly sentinels?: readonly string[]
-  /** Or URLs of some nodes of a cluster. */
+  /** URLs of some nodes of a cluster, instead of `url`. */
   readonly nodes?: readonly string[]
   /** About how many entries the stream keeps. Default 1,000,000; 0 keeps all. */
   readonly maxLength?: number
-  /** How long an id is not added again. Default 10 minutes; 0 disables it. Costs about 100 bytes an entry. */
+  /** For how long an event is not added again. Default 10 minutes; 0 disables it. Costs about 100 bytes an entry. */
   readonly dedupe?: Duration
   /** Fields of every entry. */
   readonly headers?: Readonly<Record<string, string>>
-  /** What schedules may set in their `toOptions`. Default: only `key`, and not even that when the sink is ordered. */
+  /** The `toOptions` that schedules may set. Default: `key` for a sink that is not ordered, else none. */
   readonly overrides?: OverrideOptions<'stream'>
 }
 
@@ -63,19 +63,19 @@ interface Item extends Entry {
 const OWN = ['stream', 'client', 'url', 'sentinels', 'nodes', 'maxLength', 'dedupe', 'headers', 'overrides']
 const BROKER = 'the Redis server'
 const ANSWER_TIMEOUT_MS = 5_000
-/** One script adds at most this many entries and characters, because the server does nothing else meanwhile. */
+/** The most entries and characters that one script adds, because the server does nothing else while it runs. */
 const MOST_ENTRIES = 500
 const MOST_TEXT = 1_000_000
 /** Fields of every entry, in this order. */
 const RESERVED = ['id', 'key', 'data', 'content-type']
-/** What keys of a store begin with by default, with the brace of their shard. */
+/** The beginning of a store's keys by default, up to the brace of the shard. */
 const DEFAULT_STORE_KEYS = 'belfry:{'
-/** Error codes that a retry would get again: the key is not a stream, or the user lacks permission. */
+/** Error codes that a retry would get again: the key is not a stream, or the user lacks a permission. */
 const FINAL = ['WRONGTYPE', 'NOPERM']
-/** Error codes of a demoted master: a new connection finds its successor. */
+/** Error codes of a demoted master. A new connection finds its successor. */
 const DEMOTED = ['READONLY', 'MASTERDOWN']
 
-/** Braces are allowed only as one hash tag of a cluster. */
+/** A valid stream key. Braces may only enclose one hash tag. */
 const streamKey: Rule = (text) => {
   if (text === '' || text.length > 1_024) return 'a key has 1 to 1024 characters'
   return /^[^{}]*(\{[^{}]+\}[^{}]*)?$/.test(text) ? undefined : 'braces are for one hash tag: {tag}'
@@ -90,7 +90,7 @@ export function redisStream(options: RedisStreamOptions): Sink {
   const encode = encoder(options, { attributePrefix: 'ce_' }, where)
   const storeKeys = new Set([DEFAULT_STORE_KEYS])
   const clientPrefix = keyPrefixOf(options.client)
-  /** Without regard to the server: two names of one server cannot be told from two servers. */
+  /** Refuses the store's own keys on every server, because two names may mean the same server. */
   const isStoreKey: Rule = (text) => {
     const key = clientPrefix + text
     if (key.endsWith(SEEN)) return 'the sink keeps the ids of delivered events in such keys'
@@ -148,7 +148,7 @@ export function redisStream(options: RedisStreamOptions): Sink {
   }
 }
 
-/** The end of the entries that one script adds: within its limits, and with the same field names. */
+/** The index after the entries that one script adds: within its limits, and with the same field names. */
 function endOfPart(items: readonly Item[], from: number): number {
   const { names = [] } = items[from] ?? {}
   const isAlike = (item: Item) =>
@@ -163,7 +163,7 @@ function endOfPart(items: readonly Item[], from: number): number {
   return end
 }
 
-/** A new connection after a lost one. The user's own client reconnects by itself. */
+/** Opens a new connection after a lost one. The user's own client reconnects by itself. */
 async function reconnect(link: Link<Connected>, lost: Connected): Promise<Connected> {
   link.lose(lost)
   const redis = await link.get()

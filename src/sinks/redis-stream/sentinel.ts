@@ -1,11 +1,11 @@
 /**
- * Finds the current master through Sentinel. It is asked for each new connection, and a connection is dropped when its server
- * no longer answers or is no longer the master, so that the sink follows a failover with any client.
+ * Finds the current master through Sentinel, before each new connection. The sink drops a connection whose server no
+ * longer answers or is no longer the master. So it follows a failover with any client.
  */
 import { failure, quote } from '../../core/errors.js'
 import { clientMaker, connectedInTime, inTime } from './clients.js'
 
-/** A sentinel that has not answered by then is skipped. */
+/** A sentinel that does not answer within this time is skipped. */
 const ANSWER_MS = 2_000
 
 /** Resolves to the URL of the master. */

@@ -1,10 +1,11 @@
 /**
- * Protects against SSRF: URLs of webhooks come from users, and a service inside a network must not give them access to it.
+ * Protects against SSRF: URLs of webhooks come from users, and a service inside a network must not give them access to
+ * it.
  *
- * The guard checks the address that is connected to, not the name or its spelling. A URL's host is first normalised
- * (`http://2130706433`, `http://0177.1` and `http://[::ffff:7f00:1]` are all 127.0.0.1). A name is resolved by the guard as part
- * of connecting, so that the checked address is the one that is used. If the name changes its address (DNS rebinding), the
- * next connection checks the new one.
+ * The guard checks the address of the connection, not the name or its spelling. A URL's host is first normalised
+ * (`http://2130706433`, `http://0177.1` and `http://[::ffff:7f00:1]` are all 127.0.0.1). The guard resolves names
+ * itself, as part of connecting, so the checked address is the one that is used. If a name changes its address (DNS
+ * rebinding), the next connection checks the new address.
  */
 import { lookup as systemLookup } from 'node:dns/promises'
 import { BlockList, isIP, type LookupFunction } from 'node:net'
@@ -12,18 +13,21 @@ import { failure, quote } from '../../core/errors.js'
 
 export type Resolve = (host: string) => Promise<readonly string[]>
 
-/** Not public: this host, private networks, link-local, carrier NAT, documentation, benchmarks, multicast, reserved. */
+/**
+ * Networks that are not public: this host, private networks, link-local, carrier NAT, documentation, benchmarks,
+ * multicast, reserved.
+ */
 const RESERVED_IPV4 = [
   ...['0.0.0.0/8', '10.0.0.0/8', '100.64.0.0/10', '127.0.0.0/8', '169.254.0.0/16', '172.16.0.0/12', '192.0.0.0/24'],
   ...['192.0.2.0/24', '192.88.99.0/24', '192.168.0.0/16', '198.18.0.0/15', '198.51.100.0/24', '203.0.113.0/24'],
   ...['224.0.0.0/4', '240.0.0.0/4'],
-  // Azure serves metadata and control at an address that looks public.
+  // Azure serves metadata and control at this address, which looks public.
   '168.63.129.16/32',
 ]
 /** All public IPv6 addresses are in this network; the reserved ones below are exceptions. */
 const PUBLIC_IPV6 = '2000::/3'
 const RESERVED_IPV6 = ['2001::/23', '2001:db8::/32', '2002::/16', '3fff::/20']
-/** IPv4 inside IPv6 (mapped, or behind NAT64): the IPv4 address is checked. */
+/** IPv6 addresses that contain an IPv4 address (mapped, or behind NAT64). The IPv4 address is checked. */
 const CARRIES_IPV4 = /^(?:::ffff:|64:ff9b::)([0-9a-f]{1,4}):([0-9a-f]{1,4})$/
 
 const reserved = listOf([...RESERVED_IPV4, ...RESERVED_IPV6])
@@ -39,7 +43,7 @@ export class AddressGuard {
     this.#resolve = resolve
   }
 
-  /** Refuses a URL whose host is a forbidden address. Names are checked when they are resolved. */
+  /** Refuses a host that is a forbidden address. Names are checked when they are resolved. */
   checkHost(hostname: string): void {
     const host = hostname.startsWith('[') ? hostname.slice(1, -1) : hostname
     if (isIP(host) !== 0 && !this.allows(host)) throw refusal(host)
@@ -73,7 +77,7 @@ export class AddressGuard {
   }
 }
 
-/** Does not reveal the address that a name resolves to inside the network. */
+/** The error names the host of the URL, and does not reveal the address that it resolves to inside the network. */
 function refusal(host: string) {
   return failure(
     'ADDRESS_REFUSED',

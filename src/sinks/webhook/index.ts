@@ -1,10 +1,11 @@
 /**
- * Events as webhooks: one HTTP POST each, signed by the Standard Webhooks scheme, over keep-alive connections.
+ * Sends events as webhooks: one HTTP POST each, signed by the Standard Webhooks scheme, over keep-alive connections.
  *
  *     webhook({ url: 'https://shop.example/hooks', secrets: [process.env.HOOK_SECRET] })
  *
- * Any 2xx status is an acknowledgement; every other status, also a redirect, is a failure and is retried. 410 means that the
- * receiver wants no more events: the schedule is paused. `address-guard.ts` checks where requests go.
+ * Any 2xx status is an acknowledgement. Every other status, including a redirect, is a failure and is retried. 410
+ * means that the receiver wants no more events, so the schedule is paused. `address-guard.ts` checks the addresses of
+ * receivers.
  */
 import { Agent as HttpAgent } from 'node:http'
 import { Agent as HttpsAgent } from 'node:https'
@@ -32,11 +33,19 @@ import { parseSecrets, signatures } from './signature.js'
 export interface WebhookOptions extends DeliveryOptions, FormatOptions {
   /** The receiver's URL. Without it every schedule must give one, as `toOptions.url`. */
   readonly url?: string
-  /** `whsec_…`, from the environment. Several during a rotation: each signs. None: requests are not signed. */
+  /**
+   * Secrets `whsec_…`, from the environment. During a rotation there may be several, and each signs. Without any,
+   * requests are not signed.
+   */
   readonly secrets?: readonly (string | undefined)[]
-  /** Sent with requests to the sink's `url` and below it, such as `authorization`. Without a `url`: sent with all, so no secrets. */
+  /**
+   * Headers of requests to the sink's `url` and below it, such as `authorization`. Without a `url` they go to all
+   * receivers, so they may hold no secrets.
+   */
   readonly headers?: Readonly<Record<string, string>>
-  /** What schedules may set in their `toOptions`. Default: `key` unless the sink is ordered, and `url` if the sink has none. */
+  /**
+   * The `toOptions` that schedules may set. Default: `key` unless the sink is ordered, and `url` if the sink has none.
+   */
   readonly overrides?: OverrideOptions<'url'>
   /** Private addresses that may be called, such as `10.1.0.0/16`. Default none. */
   readonly allow?: readonly string[]
@@ -45,12 +54,15 @@ export interface WebhookOptions extends DeliveryOptions, FormatOptions {
 }
 
 const KNOWN = ['url', 'secrets', 'headers', 'overrides', 'allow', 'resolve', ...FORMAT_OPTIONS, ...DELIVERY_OPTIONS]
-/** One message per request, so throughput comes from concurrency, not from batches. */
+/** Each request carries one message, so throughput comes from concurrency, not from batches. */
 const PREFERRED: DeliveryOptions = { batch: 1, concurrency: 32 }
 const IDLE_SOCKETS = 256
-/** Keeps the connection between the ticks of a schedule that fires every minute. */
+/** How long an idle connection is kept: long enough for a schedule that fires every minute. */
 const IDLE_MS = 90_000
-/** The share of concurrent calls that an unresponsive URL may use, and an unresponsive host, whose other URLs may answer. */
+/**
+ * The shares of concurrent calls that an unresponsive URL and an unresponsive host may use. Other URLs of the host may
+ * still answer.
+ */
 const SHARES = { url: 1 / 4, host: 3 / 4 }
 
 export function webhook(options: WebhookOptions): Sink {
@@ -89,7 +101,7 @@ class Webhook implements Sink {
   readonly #agents: Agents
   readonly #urls: ReceiverLimits
   readonly #hosts: ReceiverLimits
-  /** How often in a row the sink's own receiver did not answer. */
+  /** The number of calls in a row that the sink's own receiver did not answer. */
   #silences = 0
 
   constructor(parts: Parts) {
@@ -145,7 +157,8 @@ class Webhook implements Sink {
     } catch (error) {
       return { delivered: false, error, retryable: false }
     }
-    // The engine probes the sink's own receiver after outages; receivers of schedules have limits here.
+    // The engine limits calls to the sink's own receiver, by probes after an outage. Calls to receivers of schedules
+    // are limited here.
     if (to.isOwn) return this.#countSilence(await this.#post(to, message, signal, open), signal)
     const { origin, pathname } = to.url
     const { outcome } = await this.#urls.call(origin + pathname, to.url, signal, () =>
@@ -157,7 +170,7 @@ class Webhook implements Sink {
     return outcome
   }
 
-  /** A receiver that repeatedly accepts connections and does not answer is unreachable. */
+  /** After several timeouts in a row the receiver counts as unreachable, although it accepts connections. */
   #countSilence(outcome: Delivery, signal: AbortSignal): Delivery {
     const contact = contactOf(outcome, signal)
     if (contact === 'answered') this.#silences = 0
@@ -186,7 +199,10 @@ class Webhook implements Sink {
     }
   }
 
-  /** The timestamp is the store's time: receivers refuse old ones, and an instance's clock may be wrong by hours. */
+  /**
+   * Encodes a message. The timestamp is the store's time, because receivers refuse old timestamps and an instance's
+   * clock may be wrong by hours.
+   */
   #encode(message: SinkMessage, { lines }: Receiver): { headers: readonly string[]; body: string } {
     const { encode, secrets } = this.#parts
     const { contentType, body, headers: beside } = encode(message)
@@ -200,7 +216,9 @@ class Webhook implements Sink {
   }
 }
 
-/** Indexes of messages by key: messages of one key are sent in order, different keys concurrently. */
+/**
+ * Groups the indexes of messages by key. Messages of one key are sent in order, those of different keys concurrently.
+ */
 function byKey(messages: readonly SinkMessage[]): readonly (readonly number[])[] {
   const keys = new Map<string, number[]>()
   for (const [at, { key }] of messages.entries()) {

@@ -6,7 +6,7 @@ import type { Receiver } from './receiver.js'
 
 const GONE = 410
 const TOO_LARGE = 413
-/** Bounds an absurd Retry-After. */
+/** The upper bound of a Retry-After, which may be absurd. */
 const MOST_SECONDS = 1e9
 
 /** The error names only the host: the rest of a URL may be a secret. */
@@ -24,7 +24,9 @@ export function refusedOutcome(answer: Answer, { url }: Receiver, { startedAt }:
   }
 }
 
-/** The outcome without an answer. A refusal by the address guard is final; all else is retried. */
+/**
+ * The outcome of a request without an answer. A refusal by the address guard is final; all other errors are retried.
+ */
 export function unreachableOutcome(error: unknown, { url, isOwn }: Receiver): Undelivered {
   if (error instanceof BelfryError && error.code === 'ADDRESS_REFUSED') {
     return { delivered: false, error, retryable: false }
@@ -34,7 +36,7 @@ export function unreachableOutcome(error: unknown, { url, isOwn }: Receiver): Un
   return isOwn ? { delivered: false, error: why, unreachable: true } : { delivered: false, error: why }
 }
 
-/** Retry-After in seconds, or as a date, which is compared with the server's own Date header if it has one. */
+/** Reads Retry-After: seconds, or a date, which is compared with the server's own Date header if there is one. */
 function retryDelay({ retryAfter, date }: Answer, startedAt: number): number | undefined {
   if (retryAfter === undefined) return undefined
   if (/^\d+$/.test(retryAfter)) return Math.min(Number(retryAfter), MOST_SECONDS) * 1_000

@@ -23,7 +23,7 @@ export interface Posted {
 }
 
 const EXCERPT_BYTES = 256
-/** A larger body is not read to its end, although that costs the connection. */
+/** A body larger than this is not read to its end, although the connection then cannot be reused. */
 const MAX_BODY_BYTES = 65_536
 
 /** The parts of a URL for `node:http`. */
@@ -32,7 +32,7 @@ export interface Address {
   readonly host: string
   readonly port: number
   readonly path: string
-  /** For TLS (SNI); empty for IP addresses. */
+  /** The name for TLS (SNI); empty for IP addresses. */
   readonly servername: string
 }
 
@@ -43,7 +43,7 @@ export function addressOf(url: URL): Address {
   return { isSecure, host, port, path: url.pathname + url.search, servername: isIP(host) === 0 ? host : '' }
 }
 
-/** Headers are a flat list of names and values, the raw form of `node:http`. */
+/** Sends a POST. `headers` is a flat list of names and values, the raw form of `node:http`. */
 export function post(to: Address, headers: readonly string[], body: string, agents: Agents): Posted {
   let cancel: Posted['cancel'] = () => {}
   const answer = new Promise<Answer>((resolve, reject) => {
@@ -63,7 +63,7 @@ export function post(to: Address, headers: readonly string[], body: string, agen
       isAnswered = true
       readAnswer(response, resolve)
     })
-    // As a string, so that Node sends headers and body in one write.
+    // The body is a string, so that Node sends headers and body in one write.
     request.end(body, 'utf8')
   })
   return { answer, cancel: (reason) => cancel(reason) }

@@ -27,7 +27,7 @@ async function ask(how: 'answered' | 'silent'): Promise<void> {
   for (const call of await beginAll(1)) limits.end(call, how)
 }
 
-/** Lets as many calls in a row time out as it takes to be left alone. */
+/** Lets calls time out until the receiver is paused. */
 async function fallSilent(): Promise<void> {
   for (let at = 0; at < 3; at += 1) await ask('silent')
 }

@@ -1,22 +1,22 @@
 /**
- * Limits the concurrent calls to receivers that schedules name (URLs and their hosts), so that an unresponsive receiver does
- * not use all calls of a sink.
+ * Limits the concurrent calls to receivers that schedules name (URLs and their hosts), so that an unresponsive receiver
+ * does not use all calls of a sink.
  *
- * - Until a receiver has answered, and again when it has been quiet for 3 s, it may have only its share of the calls. A
+ * - A receiver may use only its share of the calls until it has answered, and again when it has been quiet for 3 s. A
  *   further message waits a moment for an answer, and is then retried later.
- * - After three timeouts in a row the receiver gets no calls for a while, longer each time, and then one probe at a time.
- *   A timeout does not count if the receiver answered another call meanwhile.
+ * - After three timeouts in a row the receiver gets no calls for a while, longer each time, and then one probe at a
+ *   time. A timeout does not count if the receiver answered another call meanwhile.
  *
  *     unknown ──answer──▶ responsive ──3 s without an answer──▶ limited to its share
  *        └──3 timeouts in a row──▶ paused ──pause over──▶ one probe ──answer──▶ responsive
  *
- * The state is per process. It is dropped when a responsive receiver has no calls in flight.
+ * Each process has its own state. The state of a responsive receiver is dropped when it has no calls in flight.
  */
 import { type Clock, systemClock } from '../../core/clock.js'
 import { failure } from '../../core/errors.js'
 import type { Delivery, Undelivered } from '../../core/sink.js'
 
-/** The receiver answered, did not answer, or the call was broken off by us. */
+/** Whether the receiver answered. `unknown`: this process ended the call before. */
 export type Contact = 'answered' | 'silent' | 'unknown'
 
 export interface CallResult {
@@ -32,7 +32,7 @@ export interface Call {
 
 interface State {
   inFlight: number
-  /** When it last answered, or when its first call in flight began. */
+  /** When the receiver last answered. Without an answer: when its first call in flight began. */
   quietSince: number
   hasAnswered: boolean
   /** Timeouts in a row. */
@@ -42,9 +42,11 @@ interface State {
   readonly waiting: Set<() => void>
 }
 
-/** A receiver with calls in flight is quiet after this long without an answer. */
+/** A receiver with calls in flight counts as quiet after this long without an answer. */
 const QUIET_MS = 3_000
-/** Timeouts in a row after which a receiver is paused: a single one may be a broken connection. */
+/**
+ * The number of timeouts in a row after which a receiver is paused. A single timeout may come from a broken connection.
+ */
 export const SILENCES = 3
 const PAUSE_MS = 1_000
 const LONGEST_PAUSE_MS = 30_000
@@ -61,7 +63,7 @@ export class ReceiverLimits {
     this.#clock = clock
   }
 
-  /** Calls the receiver if it may be called; otherwise the outcome says why not. */
+  /** Calls the receiver within its limits. If the limits forbid a call, the outcome has the reason. */
   async call(receiver: string, url: URL, signal: AbortSignal, send: () => Promise<CallResult>): Promise<CallResult> {
     const call = await this.begin(receiver, url, signal)
     if ('delivered' in call) return { outcome: call, contact: 'unknown' }
@@ -75,7 +77,10 @@ export class ReceiverLimits {
     }
   }
 
-  /** Resolves to a call, which `end` must follow, or to the outcome that says why the receiver may not be called. */
+  /**
+   * Begins a call within the limits, and the caller must end it by `end`. If the limits forbid a call, resolves to an
+   * outcome with the reason.
+   */
   async begin(receiver: string, { host }: URL, signal: AbortSignal): Promise<Call | Undelivered> {
     for (;;) {
       if (signal.aborted) return { delivered: false, untried: true, error: signal.reason }
@@ -108,7 +113,7 @@ export class ReceiverLimits {
     if (state.inFlight === 0 && state.silences === 0) this.#states.delete(receiver)
   }
 
-  /** Timeouts during a pause do not count: their calls began before it. */
+  /** Counts a timeout. Timeouts during a pause do not count, because their calls began before it. */
   #countSilence(state: State): void {
     const now = this.#clock.monotonic()
     if (now < state.resumeAt) return

@@ -12,7 +12,7 @@ export interface Receiver {
   readonly address: Address
   /** The first headers of a request, as a flat list of names and values. */
   readonly lines: readonly string[]
-  /** Whether it is the sink's own receiver: if it is unreachable, the whole sink is. */
+  /** Whether this is the sink's own receiver. If it is unreachable, the whole sink is. */
   readonly isOwn: boolean
 }
 
@@ -32,13 +32,13 @@ const RESERVED =
 /** Names of headers that hold secrets. */
 const SECRET = /^(?:(?:proxy-)?authorization|cookie|(?:.*[-_])?(?:api[-_]?key|token|secret|password))$/i
 /**
- * Headers that no schedule may set: those that hold secrets, because schedules are stored and shown, and those that receivers
- * trust because a proxy or the service of a cloud sets them.
+ * Headers that no schedule may set. Some hold secrets, which would be stored and shown with the schedule. Others are
+ * set by proxies and cloud services, so receivers trust them.
  */
 const NEVER =
   /^(?:(?:.*-)?(?:api-?key|token|secret|password)|forwarded|via|x-forwarded-.*|x-real-.*|x-client-ip|true-client-ip|x-http-method.*|x-method-override|x-original-.*|x-rewrite-.*|x-(?:aws|google)-.*|metadata.*)$/
 
-/** Errors do not show the URL of a sink: its path may be a secret. */
+/** Parses and checks a URL. Errors do not show the URL of a sink, because its path may be a secret. */
 export function parseUrl(given: unknown, guard: AddressGuard, whose: 'sink' | 'schedule'): URL {
   if (typeof given !== 'string' || given.length > MAX_URL || !URL.canParse(given)) {
     const what = whose === 'sink' ? 'url' : `url is ${quote(given)}; it`
@@ -55,7 +55,10 @@ export function parseUrl(given: unknown, guard: AddressGuard, whose: 'sink' | 's
   return url
 }
 
-/** The sink's own headers. Without a URL of its own they may hold no secrets, because schedules choose where they go. */
+/**
+ * Checks the sink's own headers. Without a URL of its own they may hold no secrets, because schedules choose the
+ * receivers.
+ */
 export function parseHeaders(given: unknown, hasUrl: boolean): Record<string, string> {
   if (typeof given !== 'object' || given === null || Array.isArray(given)) throw invalid('headers must be an object')
   const entries = Object.entries(given)

@@ -1,6 +1,7 @@
 /**
- * Confluent's client, based on librdkafka. It finds leaders and reconnects by itself, and reports on every message. The
- * producer is not idempotent, like the other clients': repetitions have the same id, and it needs only write permission.
+ * Confluent's client, based on librdkafka. It finds leaders and reconnects by itself, and reports on every message. As
+ * with the other clients, the producer is not idempotent: it needs only write permission, and receivers recognise
+ * repetitions by their id.
  */
 import { requiredPackage } from '../../required-package.js'
 import type { ClientSettings, KafkaClient, KafkaMessage, Sasl, Written } from '../client.js'
@@ -55,7 +56,8 @@ export async function connectConfluent(brokers: readonly string[], settings: Cli
   const { Producer } = requiredPackage<Confluent>('@confluentinc/kafka-javascript', 'kafka()')
   const { requestTimeoutMs, connectionTimeoutMs } = settings
   const producer = new Producer({ ...configuration(brokers, settings), ...settings.more })
-  // librdkafka reports why connecting failed only in its log; the caller would just get a timeout.
+  // librdkafka reports the reason of a failed connection only in its log. The caller would otherwise get a mere
+  // timeout.
   let lastLog = ''
   producer.on('event.log', ({ message }) => {
     lastLog = message
@@ -166,7 +168,7 @@ function saslFor(sasl: Sasl): object {
   }
 }
 
-/** librdkafka requires these beside the token; the broker checks only the token. */
+/** The claims that librdkafka requires beside the token. The broker checks only the token. */
 function claimsOf(token: string): { readonly principal: string; readonly lifetime: number } {
   try {
     const { sub, exp } = JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString('utf8'))

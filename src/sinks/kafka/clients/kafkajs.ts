@@ -1,7 +1,7 @@
 /**
- * kafkajs, without its own retries: they skip a broker that has answered before, although it may be the new leader of a moved
- * partition, and the answer then omits that partition. The producer is not idempotent: kafkajs does not count messages whose
- * answer was lost, and brokers would drop the next ones as duplicates.
+ * kafkajs, without its own retries. They skip a broker that has answered the request before. That broker may be the new
+ * leader of a moved partition, which the answer then omits. The producer is not idempotent: kafkajs does not count
+ * messages whose answer was lost, so brokers would drop the next ones as duplicates.
  */
 import { failure } from '../../../core/errors.js'
 import { requiredPackage } from '../../required-package.js'
@@ -32,7 +32,9 @@ interface Asked {
   readonly partitionMetadata: readonly unknown[]
 }
 
-/** Thrown by the partitioner, so that a message that only counts partitions is never sent. */
+/**
+ * Thrown by the partitioner to return the number of partitions, so that a message that only counts them is never sent.
+ */
 class Counted extends Error {
   readonly partitions: number
 
@@ -64,7 +66,8 @@ export async function connectKafkaJs(brokers: readonly string[], settings: Clien
   const request = { acks, compression: codec, timeout: settings.replicaTimeoutMs }
   const make = () => cluster.producer({ retry: ONCE, createPartitioner: () => chooseOrCount })
   const producer = make()
-  // A second producer looks up topics: kafkajs asks for all topics of a producer at once, and a missing one fails all.
+  // A second producer looks up topics. kafkajs requests all topics of a producer at once, and one missing topic fails
+  // the request.
   const lookup = make()
   let lookups: Promise<unknown> = Promise.resolve()
   let isSilent = false
@@ -104,7 +107,7 @@ export function checkKafkaJsCompression({ compression }: ClientSettings, where: 
   )
 }
 
-/** A partitioner is the only way to see the partitions of a topic in kafkajs. */
+/** Chooses the message's partition, or counts partitions: in kafkajs only a partitioner sees them. */
 function chooseOrCount({ message, partitionMetadata }: Asked): number {
   if (message.partition === undefined) throw new Counted(partitionMetadata.length)
   return message.partition

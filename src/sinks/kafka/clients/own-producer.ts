@@ -1,6 +1,6 @@
 /**
- * The user's own producer. One with the interface of kafkajs chooses partitions itself and does not report them per message,
- * so it gets one key at a time, and its answer must name a partition.
+ * The user's own producer. A producer with the interface of kafkajs chooses partitions itself, and does not report the
+ * partition of each message. So each of its requests has messages of one key, and the answer must name a partition.
  */
 import { failure } from '../../../core/errors.js'
 import type { KafkaClient, KafkaMessage } from '../client.js'

@@ -18,7 +18,10 @@ export interface PlatformaticProducer {
   close(): Promise<void>
 }
 
-/** The client refreshes leaders after errors, so frequent refreshes are not needed; they could also hit a hanging broker. */
+/**
+ * The age at which metadata is refreshed. The client refreshes leaders after errors, so shorter intervals are not
+ * needed, and each refresh may reach a hanging broker.
+ */
 const METADATA_AGE_MS = 5 * 60_000
 
 export async function connectPlatformatic(brokers: readonly string[], settings: ClientSettings): Promise<KafkaClient> {
@@ -72,13 +75,13 @@ export function platformaticClient(producer: PlatformaticProducer, acks: number)
 
 const UNKNOWN_TOPIC = 3
 
-/** For an unknown topic the client's error has a text and no code. */
+/** Adds the error code of an unknown topic, for which the client's error has only a text. */
 function withCode(error: unknown): unknown {
   const isUnknown = error instanceof Error && /^Unknown topic/.test(error.message)
   return isUnknown ? Object.assign(new Error(error.message, { cause: error }), { code: UNKNOWN_TOPIC }) : error
 }
 
-/** As bytes, which every serializer passes on, also those of the user's own producer. */
+/** Encodes a message as bytes, which every serializer passes on, including those of the user's own producer. */
 function inBytes({ key, value, headers }: KafkaMessage): object {
   const pairs = Object.entries(headers).map(([name, text]) => [Buffer.from(name), Buffer.from(text)] as const)
   return { key: Buffer.from(key), value: Buffer.from(value), headers: new Map(pairs) }
