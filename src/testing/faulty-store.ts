@@ -1,6 +1,6 @@
 /**
- * A store behind an unreliable network: calls are late, lost or delivered twice, or their answer is lost. The store contract
- * holds all the same. The seed of `random` repeats a sequence of faults.
+ * A store behind an unreliable network: calls are late, lost or delivered twice, or their answer is lost. The store
+ * contract still holds. The same seed of `random` gives the same sequence of faults.
  */
 import { type Clock, sleep } from '../core/clock.js'
 import { failure } from '../core/errors.js'
@@ -10,14 +10,14 @@ import type { Random } from './random.js'
 
 /** Probabilities from 0 to 1, for each call. */
 export interface FaultRates {
-  /** The call waits up to `maxDelayMs` before it is done, and again before its answer. */
+  /** The call waits up to `maxDelayMs` before it is executed, and again before its answer. */
   readonly delay?: number
   readonly maxDelayMs?: number
-  /** The call is lost: it throws, and nothing was done. */
+  /** The call is lost: it throws, and the store did not execute it. */
   readonly drop?: number
-  /** The answer is lost: the call throws, but it was done. */
+  /** The answer is lost: the call throws, but the store executed it. */
   readonly failAfterApply?: number
-  /** The call is done twice, if the contract allows it. */
+  /** The store executes the call twice, if the contract allows that. */
   readonly duplicate?: number
   /** A hint is lost. */
   readonly loseHint?: number
@@ -85,8 +85,8 @@ export function faultyStore(store: Store, { random, clock, faults }: FaultyOptio
 }
 
 /**
- * Repeating a call changes nothing more, with two exceptions: an enqueue without a dedupe key makes a second run, and a second
- * reset takes the lease from the waiter that the first one handed it to.
+ * Whether a repeated call changes nothing more. There are two exceptions: an enqueue without a dedupe key makes a
+ * second run, and a second reset takes the lease from the waiter that the first one handed it to.
  */
 function mayRepeat(name: string, args: readonly unknown[]): boolean {
   if (name === 'leases.reset') return false

@@ -1,13 +1,14 @@
 /**
- * A clock that moves only when a test calls `advance`. That fires every timer in order. After each instant it waits until the
- * code that the timers started has settled. So a day takes milliseconds, and every run of a test is the same.
+ * A clock that moves only when a test calls `advance`, which fires all timers in order. After each instant `advance`
+ * waits until the code that the timers started has settled. So a day takes milliseconds, and a test gives the same
+ * result each time.
  */
 import { setImmediate } from 'node:timers'
 import type { Clock } from '../core/clock.js'
 import { Heap, NOWHERE } from '../stores/memory/schema/heap.js'
 
 export interface ManualClock extends Clock {
-  /** Lets time pass. Timers that are set meanwhile fire too if they fall within it. */
+  /** Lets time pass. Timers that are set during that time fire too, if they are due before its end. */
   advance(ms: number): Promise<void>
   /** Sets the wall clock, as an administrator would. Timers and `monotonic` are not affected. */
   set(now: number): void
@@ -25,8 +26,8 @@ interface Timer {
 }
 
 /**
- * `rest` resolves when all code that needs no time to pass has run. By default it waits for chains of promises. Code that waits
- * for the outside, such as a database, needs a `rest` that waits for it.
+ * `rest` resolves when all code that needs no time to pass has run. By default it waits for chains of promises. Code
+ * that waits for other processes, such as a database, needs another `rest`.
  */
 export function manualClock(startAt = Date.UTC(2026, 0, 1), rest: () => Promise<void> = nextTurn): ManualClock {
   const timers = new Heap<'place', Timer>('place', sooner)
@@ -70,7 +71,7 @@ export function manualClock(startAt = Date.UTC(2026, 0, 1), rest: () => Promise<
   }
 }
 
-/** By instant, then in the order in which they were set. */
+/** Whether a timer fires before another: by instant, then by the order in which they were set. */
 function sooner(one: Timer, other: Timer): boolean {
   return one.at === other.at ? one.order < other.order : one.at < other.at
 }

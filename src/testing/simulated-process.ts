@@ -1,6 +1,6 @@
 /**
- * Lets a test kill or suspend one instance of several in the same process. An instance acts only through its store and its
- * clock: when neither lets anything through, other instances see what they would see after a kill -9 or a SIGSTOP.
+ * Lets a test kill or suspend one instance of several in the same process. An instance acts only through its store and
+ * its clock. When both block it, other instances see the same as after a kill -9 or a SIGSTOP.
  */
 import type { Clock } from '../core/clock.js'
 import type { Store } from '../core/store.js'
@@ -44,13 +44,13 @@ export class SimulatedProcess {
     return this.#state === 'killed'
   }
 
-  /** As kill -9: no call reaches the store any more, and no timer fires. */
+  /** Acts like kill -9: no further call reaches the store, and no timer fires. */
   kill(): void {
     this.#state = 'killed'
     this.#late = []
   }
 
-  /** As SIGSTOP: calls and timers wait for `resume`. */
+  /** Acts like SIGSTOP: calls and timers wait for `resume`. */
   suspend(): void {
     if (this.#state !== 'alive') return
     this.#state = 'suspended'
@@ -59,7 +59,7 @@ export class SimulatedProcess {
     })
   }
 
-  /** As SIGCONT. */
+  /** Acts like SIGCONT. */
   resume(): void {
     if (this.#state !== 'suspended') return
     this.#state = 'alive'

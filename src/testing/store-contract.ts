@@ -1,11 +1,11 @@
 /**
- * The store contract of `core/store.ts` as tests. A store is complete when all of them pass. Authors of other stores can run
- * the same suite.
+ * The store contract of `core/store.ts` as tests. A store is complete when all of them pass. Authors of other stores
+ * can run the same suite.
  *
  *     storeContract({ name: 'postgres', open: async () => ({ ...(await freshSchema()), elapse: sleep }) })
  *
- * Every test opens a new, empty store. `elapse` lets time pass: on a manual clock for a store that takes one, as a sleep of at
- * most a second for the others. Needs vitest.
+ * Every test opens a new, empty store. `elapse` lets time pass. For a store with a manual clock it advances that clock;
+ * for others it sleeps, at most a second. Needs vitest.
  */
 import { describe, expect, it } from 'vitest'
 import { advance } from './contract/advance.js'

@@ -29,7 +29,7 @@ export interface TestBelfry {
   readonly belfry: Belfry
   readonly clock: ManualClock
   readonly store: Store
-  /** Another instance on the same store and clock: define its jobs, then start it. */
+  /** Makes another instance on the same store and clock. The test defines its jobs and starts it. */
   instance(options?: Omit<TestOptions, 'now'>): Belfry
   /** Lets time pass. Timers fire in order; when this resolves, the code that they started has run. */
   advance(duration: Duration): Promise<void>
@@ -41,11 +41,14 @@ export interface TestBelfry {
   expireLeases(): Promise<void>
 }
 
-/** Long, so that a virtual day has few beats and polls. The memory store's hints suffice. */
+/**
+ * The lease and the poll interval are long, so that a virtual day has few beats and polls. The memory store's hints
+ * suffice.
+ */
 const LEASE_MS = 600_000
 const POLL_MS = 3_600_000
 const PAGE = 10_000
-/** History is never pruned. */
+/** The history of a test is never pruned. */
 const FOREVER = { maxAge: '36500d', maxRuns: 1_000_000_000 }
 
 export function createTestBelfry(given: TestOptions = {}): TestBelfry {

@@ -163,7 +163,7 @@ export const claim = area('claim', {
     const started = given.flatMap(ids)
     expect(new Set(started).size).toBe(started.length)
     expect((await claimAgain()).map((runs) => ids(runs).sort())).toEqual(given.map((runs) => ids(runs).sort()))
-    // Claims that raced may have got fewer runs than there are.
+    // Concurrent claims may get fewer runs than are ready.
     const left = await scene.claim('one', { claim: 1 })
     expect(new Set([...started, ...ids(left)]).size).toBe(6)
   },

@@ -1,4 +1,4 @@
-/** Operations that read, decide and write, while another operation runs between the read and the write. */
+/** Tests of operations that read, decide and write. Another operation runs between the read and the write. */
 import { expect } from 'vitest'
 import type { Overlap } from '../../core/policies.js'
 import type { Run } from '../../core/runs/run.js'

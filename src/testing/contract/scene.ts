@@ -19,15 +19,15 @@ export interface OpenedStore {
   readonly store: Store
   /** Lets time pass on the store's clock. */
   elapse(ms: number): Promise<void>
-  /** Lets another operation run between the read and the write of an operation. Without it the tests start both at once. */
+  /** Runs one operation between the read and the write of another. Without it the tests start both at once. */
   readonly interrupt?: Interrupt
   close?(): Promise<void>
 }
 
 /**
- * Runs an operation on another handle of the same data. Between its read and its write it starts `meanwhile`. The operation
- * goes on when `meanwhile` has ended, or waits for the operation. Resolves when both have ended. Rejects when the operation
- * ended without a write.
+ * Runs `operation` on another handle of the same data, and starts `meanwhile` between its read and its write. The
+ * operation continues when `meanwhile` has ended or is blocked by it. Resolves when both have ended. Rejects if the
+ * operation ended without a write.
  */
 export type Interrupt = <Result>(
   operation: (other: Store) => Promise<Result>,
@@ -55,7 +55,7 @@ export const SHORT_LEASE_MS = 600
 export const LONG_LEASE_MS = 600_000
 /** After this a short lease has expired. */
 export const PAST_LEASE_MS = SHORT_LEASE_MS + 100
-/** UTF-8 and UTF-16 sort some of these differently. Pages must leave out none of them. */
+/** Names that UTF-8 and UTF-16 sort differently. Pages must leave out none of them. */
 export const ODD_NAMES: readonly string[] = ['', 'a', '%', '_', '\ue000', '\uffff', '\u{1f514}', '\u{10ffff}a'].map(
   (each) => `o/${each}`,
 )
@@ -80,7 +80,7 @@ export function key(name: string, over: Partial<RunKey> = {}): RunKey {
   return { name, limit: 1, whenBusy: 'wait', ...over }
 }
 
-/** The methods are properties, so that a test can destructure them. */
+/** Short forms of a store's operations. They are properties, so that a test can destructure them. */
 export class Scene {
   readonly store: Store
   readonly elapse: (ms: number) => Promise<void>
@@ -93,7 +93,7 @@ export class Scene {
     this.#interrupt = interrupt
   }
 
-  /** Runs an operation in its own scene, and `meanwhile` between its read and its write. */
+  /** Runs `operation` on another handle, and `meanwhile` between its read and its write. */
   interrupt = <Result>(
     operation: (other: Scene) => Promise<Result>,
     meanwhile: () => Promise<unknown>,

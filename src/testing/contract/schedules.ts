@@ -254,7 +254,7 @@ export const schedules = area('schedules', {
       Object.assign(run, { state: 'succeeded' })
       ;(run.payload as { list: number[] }).list.push(4)
     } catch {
-      // A frozen object is as good as a copy.
+      // The store may freeze the object instead of copying it.
     }
     expect(await scene.run(id)).toMatchObject({ state: 'ready', payload: { list: [1, 2] } })
   },

@@ -4,7 +4,7 @@ import { area, key, retryIn, type Scene } from './scene.js'
 
 const PATIENCE = { steps: 20, stepMs: 100 }
 
-/** Waits for a hint, which may come a moment later; a store without wake-ups need not send it. */
+/** Waits for a hint, which may arrive a moment later. A store without wake-ups need not send it. */
 async function expectHint(scene: Scene, wake: Wake, act: () => Promise<unknown>): Promise<void> {
   const wakes = new Set<Wake>()
   const unsubscribe = scene.store.subscribe((heard) => wakes.add(heard))

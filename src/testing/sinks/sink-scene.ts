@@ -8,14 +8,14 @@ export interface ReceivedMessage {
   readonly generated_at: string
   readonly schedule_id?: string
   readonly payload: Json
-  /** From headers or attributes of the transport, not from the body. */
+  /** The attempt and the token come from headers or attributes of the transport, not from the body. */
   readonly attempt: number
   readonly token: number
 }
 
 export interface OpenedSink {
   readonly sink: Sink
-  /** All messages that arrived at the default destination, oldest first, repeated ones included. */
+  /** All messages that arrived at the default destination, oldest first, including repeated ones. */
   received(): Promise<readonly ReceivedMessage[]>
   /** Stops the broker as a crash would: connections break, and new ones are refused. */
   down(): Promise<void>
@@ -26,8 +26,8 @@ export interface OpenedSink {
   /** Invalid `toOptions`: refused when a schedule is put, and a final failure when a message has them. */
   readonly badOptions?: readonly Json[]
   /**
-   * Makes the broker write only a part of the messages of the next request, and answer for that part alone. For sinks whose
-   * requests hold several messages. `leftOut` counts such answers.
+   * Makes the broker write only some messages of the next request, and confirm only those. For sinks whose requests
+   * hold several messages. `leftOut` counts such answers.
    */
   readonly answerInPart?: () => Promise<{ leftOut(): number }>
   /** A payload that the broker refuses because of its size. */
@@ -59,7 +59,7 @@ export class SinkScene {
     return this.opened.sink
   }
 
-  /** A message of its own schedule, unless told otherwise. */
+  /** A message of a new schedule, unless `over` names one. */
   message(over: Partial<SinkMessage> = {}): SinkMessage {
     made += 1
     const tick = FIRST_TICK + made * 1_000
@@ -83,12 +83,12 @@ export class SinkScene {
     return Array.from({ length: count }, () => this.message(over))
   }
 
-  /** Hands messages over as the engine does. */
+  /** Delivers messages as the engine does. */
   deliver(messages: readonly SinkMessage[], timeoutMs = CALL_MS): Promise<readonly Delivery[]> {
     return this.sink.deliver(messages, AbortSignal.timeout(timeoutMs))
   }
 
-  /** The same, where a call that throws counts as the engine counts it: the sink is out of reach. */
+  /** Delivers messages. An exception means that the sink is unreachable, as it does for the engine. */
   async attempt(messages: readonly SinkMessage[], timeoutMs = CALL_MS): Promise<readonly Delivery[]> {
     try {
       return await this.deliver(messages, timeoutMs)
@@ -97,7 +97,7 @@ export class SinkScene {
     }
   }
 
-  /** Tries until all are delivered, as the engine does: each only as long as it was not. */
+  /** Repeats the delivery until all messages are delivered. As in the engine, delivered messages are not sent again. */
   async deliverAll(messages: readonly SinkMessage[], withinMs = 60_000): Promise<void> {
     const deadline = performance.now() + withinMs
     for (let left = messages; left.length > 0; ) {
@@ -110,7 +110,7 @@ export class SinkScene {
     }
   }
 
-  /** What has arrived of these messages, in the order of arrival. */
+  /** Those of the messages that have arrived, in the order of arrival. */
   async arrivedOf(messages: readonly SinkMessage[]): Promise<readonly ReceivedMessage[]> {
     const ids = new Set(messages.map(({ id }) => id))
     return (await this.opened.received()).filter(({ id }) => ids.has(id))
