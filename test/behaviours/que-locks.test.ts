@@ -128,7 +128,7 @@ behaviours('que-locks', (behaviour) => {
     },
   )
 
-  behaviour('Q1', 'It holds for runs of schedules, triggers and enqueues alike.', async (bed) => {
+  behaviour('Q1', 'An exclusive job has at most one run executing: a run of a schedule, a trigger or an enqueue.', async (bed) => {
     const { seen, during } = gauge()
     const belfry = await bed.instance()
     const job = belfry.job('sync', {
@@ -260,7 +260,7 @@ behaviours('que-locks', (behaviour) => {
     })
   })
 
-  behaviour('Q4', "Off by default with `whenBusy: 'wait'`.", async (bed) => {
+  behaviour('Q4', "The enqueue-time check is off by default with `whenBusy: 'wait'`.", async (bed) => {
     const job = await enqueuer(bed, { exclusive: { whenBusy: 'wait' } })
     const first = await job.enqueue({ region: 'eu' })
     const second = await job.enqueue({ region: 'eu' })
@@ -704,7 +704,7 @@ behaviours('que-locks', (behaviour) => {
     },
   )
 
-  behaviour('Q19', 'A plain lock of that name is part of it.', async (bed) => {
+  behaviour('Q19', 'A plain lock with the name that jobs share takes one of their permits.', async (bed) => {
     const belfry = await bed.instance()
     const job = belfry.job('charge', { exclusive: { name: 'remote-api', whenBusy: 'wait' }, run: () => null })
     await belfry.start()

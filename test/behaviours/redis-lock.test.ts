@@ -258,7 +258,7 @@ behaviours('Redis lock with heartbeat', (behaviour) => {
     },
   )
 
-  behaviour('R5', 'So is, with `renew: false`, a timeout longer than the TTL.', async (bed) => {
+  behaviour('R5', 'With `renew: false`, a timeout longer than the TTL is a configuration error, too.', async (bed) => {
     const belfry = await started(bed)
     const refused = belfry.lock('refresh', { ttl: '1s', renew: false, timeout: '2s' })
     await expect(refused).rejects.toMatchObject({ code: 'OPTION_INVALID' })
@@ -381,7 +381,7 @@ behaviours('Redis lock with heartbeat', (behaviour) => {
     },
   )
 
-  behaviour('R8', 'When it is back, what was missed follows the missed policy, by itself.', async (bed) => {
+  behaviour('R8', 'When the store is back, missed ticks follow the missed policy, by themselves.', async (bed) => {
     let down = false
     const wrap = (store: Store) =>
       watched(store, () => {

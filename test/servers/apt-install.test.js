@@ -52,14 +52,14 @@ describe('a program that the tests need', () => {
     ])
   })
 
-  it('is missed with a message that says what to do when apt fails', () => {
+  it('fails with a message that says what to do when apt fails', () => {
     const { wanted } = machine('echo "no network" >&2; exit 100')
     expect(() => foundOrInstalled(wanted)).toThrow(
       /there is no server: install it; installing it failed: .*no network/s,
     )
   })
 
-  it('is missed when apt has installed it and it is nowhere', () => {
+  it('fails when apt has installed its package and the program is still missing', () => {
     const { wanted } = machine('exit 0')
     expect(() => foundOrInstalled(wanted)).toThrow(/not there even after apt installed the-server/)
   })

@@ -128,7 +128,7 @@ describe.each(['answers', 'requests'] as const)('a pool of half-open connections
     expect(await within(SOON_MS, () => at.store.runs.settle([settlement]))).toEqual(['settled'])
   })
 
-  it('delays an advance no longer, and its row locks are released at once', SLOW, async () => {
+  it('delays an advance no longer than that, and its row locks are released', SLOW, async () => {
     await openAll()
     at.proxy.swallow(what)
     const plan = () => {

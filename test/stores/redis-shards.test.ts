@@ -612,7 +612,7 @@ describe('shards', () => {
     for (const count of counts) expect(Math.abs(count - 10_000)).toBeLessThan(500)
   })
 
-  it('with different clocks each use their own', () => {
+  it('with different clocks each say by their own clock when they are due next', () => {
     const now = 1_000_000
     expect(
       firstNext(now, [

@@ -118,7 +118,7 @@ describe('transact', () => {
     expect(await transact(run, (tx) => write(tx, 'whole'))).toEqual({ result: 'whole' })
   })
 
-  it('refuses a promise, and what its callback still does never reaches the file', async () => {
+  it('refuses a callback that returns a promise, and later writes of the callback never reach the file', async () => {
     await scene.enqueue()
     const run = await scene.claimOne()
     let afterwards: unknown
