@@ -1,6 +1,4 @@
-/**
- * Timeouts, cancels and stops: how an attempt is asked to end, and what happens to an attempt that ignores the request.
- */
+/** Timeouts, cancels and stops ask an attempt to end. One that ignores the request is fenced. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
 import { systemClock } from '../../src/core/clock.js'

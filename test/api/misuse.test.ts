@@ -118,7 +118,6 @@ const input = { every: '1h', job: 'work' }
 
 type Case = [name: string, of: (kit: Kit) => unknown, ...good: unknown[]]
 
-/** Every method of an instance that has started. */
 const methods: readonly Case[] = [
   ['schedules.put', ({ belfry }) => belfry.schedules.put.bind(belfry.schedules), 'a', input],
   ['schedules.add', ({ belfry }) => belfry.schedules.add.bind(belfry.schedules), [input]],

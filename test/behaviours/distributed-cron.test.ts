@@ -863,7 +863,6 @@ async function running(bed: TestBed): Promise<readonly Run[]> {
   return (await bed.runs({ job: 'chime' })).filter(({ state }) => state === 'running')
 }
 
-/** The state of a schedule's newest run. */
 async function stateOf(bed: TestBed, schedule: string): Promise<string | undefined> {
   return (await bed.runs({ schedule })).at(-1)?.state
 }

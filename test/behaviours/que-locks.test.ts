@@ -128,7 +128,7 @@ behaviours('que-locks', (behaviour) => {
     },
   )
 
-  behaviour('Q1', 'An exclusive job has at most one run executing: a run of a schedule, a trigger or an enqueue.', async (bed) => {
+  behaviour('Q1', 'Runs of schedules, triggers and enqueues alike execute one at a time.', async (bed) => {
     const { seen, during } = gauge()
     const belfry = await bed.instance()
     const job = belfry.job('sync', {

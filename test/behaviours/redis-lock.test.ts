@@ -1,6 +1,4 @@
-/**
- * Behaviours of a Redis lock with a heartbeat. "(fix)" marks what the documentation of such a lock calls its limits.
- */
+/** Behaviours of a Redis lock with a heartbeat. "(fix)" marks what such a lock documents as its limits. */
 import { expect } from 'vitest'
 import { type Belfry, createBelfry, type JobOptions, type Json, type Store } from '../../src/index.js'
 import { behaviours, type TestBed } from './test-bed.js'
@@ -20,7 +18,6 @@ async function started(bed: TestBed, options: Parameters<TestBed['instance']>[0]
   return belfry
 }
 
-/** Starts an instance that runs the job. */
 async function worker(bed: TestBed, options: JobOptions<Json>, instance: Parameters<TestBed['instance']>[0] = {}) {
   const belfry = await bed.instance(instance)
   const job = belfry.job('report', options)
@@ -337,7 +334,7 @@ behaviours('Redis lock with heartbeat', (behaviour) => {
     expect(ran.get(ticks.at(-1) ?? 0)).toEqual(['1.1'])
     const runs = await bed.runs({ schedule: 'refresh' })
     expect(new Set(runs.map(({ tick }) => tick)).size).toBe(runs.length)
-    // The newer release's payload applies from its start.
+    // The schedule has had the newer release's payload since that release started.
     expect((await bed.store.schedules.get('refresh'))?.definition.payload).toEqual({ greeting: '1.1' })
   })
 

@@ -88,14 +88,11 @@ export class TestBed {
     return this.#setup.elapse(ms)
   }
 
-  /**
-   * Sleeps in virtual time, for slow handlers. The test itself must not await it, because only the test advances time.
-   */
+  /** Sleeps in virtual time, for slow handlers. The test itself must not await it, because it must advance the time. */
   sleep(ms: number): Promise<void> {
     return new Promise((resolve) => this.#setup.clock.after(ms, resolve))
   }
 
-  /** Advances time until a condition holds. */
   async until(condition: () => boolean | Promise<boolean>, what: string, timeoutMs = 15_000): Promise<void> {
     for (let waited = 0; !(await condition()); waited += 20) {
       if (waited > timeoutMs) throw new Error(`waited ${timeoutMs} ms for ${what}`)

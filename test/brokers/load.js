@@ -59,7 +59,6 @@ export class Load {
     return this.#options.ordered === true
   }
 
-  /** The first tick, in epoch milliseconds. */
   get firstTick() {
     return this.#firstTick
   }
@@ -145,7 +144,6 @@ export class Load {
     }
   }
 
-  /** The permanently failed runs. */
   async deadLetters() {
     const { items } = await this.#belfry.runs.list({ states: ['failed'], limit: 1_000 })
     return items

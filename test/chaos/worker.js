@@ -81,7 +81,7 @@ async function commit(context, mostMs) {
   })
 }
 
-/** A transaction's result must be JSON. A store with synchronous transactions must not get a promise. */
+/** The result of a transaction is null, because it must be JSON. Synchronous transactions must not return a promise. */
 function outcomeOf(/** @type {unknown} */ written) {
   return written instanceof Promise ? written.then(() => null) : null
 }
@@ -102,9 +102,7 @@ process.on('SIGTERM', async () => {
   process.exit(0)
 })
 
-/**
- * Repeatedly takes a lock that all processes contend for, and logs its token, so that the tokens' order can be checked.
- */
+/** Repeatedly takes a lock that all processes contend for. The logged tokens must grow from holder to holder. */
 async function takeLocks() {
   for (let count = 0; ; count += 1) {
     const [key, sentAt] = [`lock/${count % 3}`, monotonicMs()]

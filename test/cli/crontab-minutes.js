@@ -30,7 +30,6 @@ const { url: store, stop: stopStore } = await openStore(values.store)
 writeFileSync(file, LINES.map((name) => `* * * * * echo "${name} $BELFRY_TICK $BELFRY_RUN" >> ${written}\n`).join(''))
 
 /**
- * Opens an empty store.
  * @param {string} kind
  * @returns {Promise<{ url: string, stop: () => Promise<void> }>}
  */

@@ -37,7 +37,6 @@ export class Screen {
     return this.#tmux('capture-pane', '-p').split('\n')
   }
 
-  /** The visible screen, with colours. */
   get painted(): string {
     return this.#tmux('capture-pane', '-p', '-e')
   }

@@ -1,6 +1,4 @@
-/**
- * A first call inside the caller's own transaction on Postgres, while the caller holds a connection of the same pool.
- */
+/** A first call inside the caller's own transaction on Postgres, on a connection of the same pool. */
 import pg from 'pg'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { createBelfry } from '../../src/belfry.js'

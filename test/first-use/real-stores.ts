@@ -21,7 +21,6 @@ export interface StoreLocation {
 
 export interface LocationKind {
   readonly name: string
-  /** Makes an empty store location. */
   make(): Promise<StoreLocation>
 }
 

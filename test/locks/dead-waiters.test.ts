@@ -8,7 +8,7 @@ const TTL = { ttl: '5m' } as const
 /** Far longer than any test here takes. */
 const WAIT = { ...TTL, wait: '10m' } as const
 const SOON_MS = 2_000
-/** Starting processes is slow on a busy machine. */
+/** The tests start processes, which is slow on a busy machine. */
 const SLOW = { timeout: 90_000 } as const
 
 for (const kind of locationKinds) {

@@ -6,7 +6,7 @@ import { temporaryFile } from '../stores/temporary-file.js'
 import { Contender } from './contenders.js'
 import { locationKinds, type StoreLocation, storeAt } from './store-locations.js'
 
-/** Starting processes is slow on a busy machine. */
+/** The tests start processes, which is slow on a busy machine. */
 const SLOW = { timeout: 90_000 } as const
 /** Without renewal, so that the lock expires while the event loop is blocked. */
 const SHORT = { ttl: '600ms', renew: false } as const

@@ -138,9 +138,7 @@ function join(id: string): Command {
   })
 }
 
-/**
- * A heartbeat that lists all runs claimed by the instance, or none. If it lists none, the store makes them ready again.
- */
+/** A heartbeat that lists all runs that the instance claimed, or none: then the store makes the runs ready again. */
 function beat(instance: string, listsAll: boolean): Command {
   return command(`beat ${instance} ${listsAll ? 'with all' : 'with nothing'}`, async (of, { claimed, claims }) => {
     const own = listsAll ? claimed.filter((attempt) => attempt.instance === instance) : []

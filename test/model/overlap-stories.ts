@@ -86,9 +86,7 @@ async function run(story: Story): Promise<void> {
   await finishAll(story)
 }
 
-/**
- * Advances the clock, and then performs several operations concurrently. A long pause makes the schedule miss ticks.
- */
+/** Advances the clock, and then performs several operations at once. A long pause makes the schedule miss ticks. */
 async function step(story: Story): Promise<void> {
   const { scene, random, steps } = story
   const ms = random.pick([EVERY, EVERY, EVERY + 500, 3 * EVERY + GRACE])

@@ -1,10 +1,11 @@
 /**
  * The rules for clock changes, applied literally, minute by minute:
  *
- * - a minute fires when the wall clock shows it and the expression matches;
- * - unless the expression follows real time, a minute that was shown before does not fire again (`repeat: 'first'`),
- *   and when the clock jumps over a matching minute the first instant after the jump fires (`gap: 'shift'`), except
- *   where it jumps over a whole day.
+ * - A minute fires when the wall clock shows it and the expression matches.
+ * - When the clock jumps over a matching minute, the first instant after the jump fires (`gap: 'shift'`). A jump over a
+ *   whole day fires nothing.
+ * - A minute that the clock shows for the second time does not fire again (`repeat: 'first'`).
+ * - The last two rules do not apply to an expression that follows real time.
  */
 import type { DstRule } from '../../src/time/index.js'
 import type { Expression } from './expression.js'
@@ -44,7 +45,7 @@ export function matchesMinute(expression: Expression, wall: number): boolean {
   return expression.matchesDay(date.getUTCFullYear(), date.getUTCMonth() + 1, date.getUTCDate())
 }
 
-/** The first ticks after an instant in UTC: day by day, time by time. */
+/** The first ticks after an instant in UTC, found by trying every day and every matching time of it. */
 export function ticksInUtc(expression: Expression, after: number, count: number, until: number): number[] {
   const ticks: number[] = []
   const sorted = (values: ReadonlySet<number>) => [...values].sort((a, b) => a - b)

@@ -14,9 +14,7 @@ export function setClockSql(schema: string, now: number): string {
   return `select setval('${schema}.manual_clock', ${Math.floor(now * 1_000)})`
 }
 
-/**
- * Commits do not wait for the disk, because these schemas do not outlive their tests. Chaos tests use durable servers.
- */
+/** Commits do not wait for the disk, because the schemas do not outlive their tests. Chaos tests are durable. */
 export function notDurableSql(schema: string): string {
   return `alter function ${schema}.durable(boolean) rename to really_durable;
     create function ${schema}.durable(v_inside boolean default false) returns void language plpgsql as $$
@@ -26,7 +24,6 @@ export function notDurableSql(schema: string): string {
     end $$`
 }
 
-/** Empties all tables of a schema, for the next test. */
 export function emptySchemaSql(schema: string): string {
   return `do $$ declare t text; begin
     for t in select tablename from pg_tables where schemaname = '${schema}' and tablename <> 'meta' loop

@@ -14,9 +14,7 @@ export class InterruptedWrite {
     await interruption?.()
   }
 
-  /**
-   * `open` makes a store whose client calls `beforeWrite`. `isBlocked` tells whether any operation waits for a lock.
-   */
+  /** `open` makes a store whose client calls `beforeWrite`. `isBlocked` is whether any operation waits for a lock. */
   interrupt(open: () => Promise<Store>, isBlocked: () => Promise<boolean> = async () => false): Interrupt {
     return async (operation, meanwhile) => {
       this.#store ??= open().then((made) => made.open().then(() => made))

@@ -1,9 +1,7 @@
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 
-/**
- * Passes a message of the client on, or swallows it. The function may answer or close the connection for the server.
- */
+/** Passes a message of the client on, or swallows it. It may answer or close the connection for the server. */
 export type Intercept = (
   message: string,
   ends: { readonly client: Socket; readonly server: Socket },

@@ -70,7 +70,6 @@ interface Execution {
   readonly how?: 'done' | 'threw' | 'aborted'
 }
 
-/** An event that an instance emitted. */
 interface EmittedFact {
   readonly kind: 'emitted'
   readonly slot: string

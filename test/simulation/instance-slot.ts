@@ -1,4 +1,4 @@
-/** A slot in the cluster, occupied by one instance after another. Each is a separate process with its own faults. */
+/** A slot in the cluster, which one instance after another occupies. Each instance is a process with its own faults. */
 import type { Job } from '../../src/api/jobs/job.js'
 import { type Belfry, createBelfry } from '../../src/belfry.js'
 import { type Clock, sleep } from '../../src/core/clock.js'
@@ -78,7 +78,6 @@ export class InstanceSlot {
     this.#simulated?.resume()
   }
 
-  /** Stops the process gracefully. */
   stop(graceMs: number): void {
     const belfry = this.belfry
     const name = this.name

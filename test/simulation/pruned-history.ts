@@ -1,4 +1,4 @@
-/** Keeps runs and skips that the store prunes. */
+/** Keeps the runs and skips that the store prunes, so that the invariants can still be checked. */
 
 import type { Run } from '../../src/core/runs/run.js'
 import type { SkipRange } from '../../src/core/schedules/plan.js'
@@ -14,7 +14,7 @@ export interface History {
   readonly skips: ReadonlyMap<string, readonly SkipRange[]>
 }
 
-/** Everything that the store knows about ticks and runs at this moment. */
+/** All schedules, runs and skips that the store has at this moment. */
 export async function historyOf(store: Store, chronicle: Chronicle): Promise<History> {
   const known = [...chronicle.schedules]
   const schedules = store.schedules.list({ limit: ALL })

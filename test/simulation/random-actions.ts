@@ -29,7 +29,6 @@ const ACTIONS: readonly (readonly [weight: number, Action])[] = [
 
 const TOTAL = ACTIONS.reduce((sum, [weight]) => sum + weight, 0)
 
-/** Performs one random action. */
 export function doRandomAction(cluster: SimulatedCluster): void {
   let left = cluster.random.next() * TOTAL
   for (const [weight, action] of ACTIONS) {

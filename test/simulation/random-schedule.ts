@@ -40,7 +40,7 @@ export function randomTimeline(random: Random, job: JobSettings, now: number, ah
   }
   const every = isSlow(job) ? random.pick([10_000, 25_000, 60_000]) : random.pick([1_000, 1_500, 3_000, 7_000, 20_000])
   if (kind < 0.9) return { every }
-  // A tick in a past second could share its event id with a tick of a removed schedule of the same name.
+  // With `ahead`, no tick is in a past second, where a removed schedule of the same name may have used its event id.
   const startsAt = wholeSecond(now) + Math.max(random.integer(-5, 20), ahead ? 0 : -5) * 1_000
   const endsAt = Math.max(startsAt, now) + every * 2 + random.integer(0, 60_000)
   return { every: wholeSecond(every), startsAt: new Date(startsAt), endsAt: new Date(endsAt) }

@@ -6,7 +6,6 @@ import { ALL } from './pruned-history.js'
 /** A period in which one timeline of a schedule was in force. */
 export interface TimelinePeriod {
   readonly schedule: string
-  /** When the timeline was put. */
   readonly putAt: number
   /** Every tick that must be accounted for. */
   readonly ticks: readonly number[]

@@ -8,5 +8,4 @@ export const scene = new SinkScene({ sink: log(), received: async () => [], down
 export const soon = () => AbortSignal.timeout(15_000)
 
 export const yes = { delivered: true }
-/** A permanent failure. */
 export const refused = { delivered: false, retryable: false, error: { code: 'SINK_REFUSED' } }

@@ -1,4 +1,4 @@
-/** What a schedule may set for its sink (`toOptions`), on real brokers: nothing that its sink’s owner has not allowed. */
+/** On real brokers, a schedule can set for its sink (`toOptions`) only what the sink’s owner has allowed. */
 import { jetstreamManager } from '@nats-io/jetstream'
 import { connect } from '@nats-io/transport-node'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'

@@ -19,9 +19,7 @@ beforeAll(async () => {
 
 afterAll(() => server?.stop())
 
-/**
- * A client that leaves out half of the entries of one command, so that the server's answer covers only the other half.
- */
+/** A client that leaves out half of the entries of one command, so that the answer covers only the other half. */
 class HalfAnswering implements NodeRedis {
   readonly #real: NodeRedis
   #isNext = false

@@ -63,7 +63,6 @@ export class ScriptedSink implements Sink {
   }
 }
 
-/** A logger that records its lines. */
 export function memoryLog() {
   const lines: string[] = []
   const line = (level: string) => (_: object, message: string) => void lines.push(`${level} ${message}`)

@@ -1,6 +1,4 @@
-/**
- * A server that accepts connections and never answers, as a hung one does: no sink may leave connections open there.
- */
+/** A server that accepts connections and never answers, as a hung one. No sink may leave connections open there. */
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
 import { createClient } from '@redis/client'

@@ -88,7 +88,7 @@ function newestBinaries(): string {
   return found
 }
 
-/** The server refuses to run as root. */
+/** The user id or group id of `postgres`, because the server refuses to run as root. */
 function idOf(flag: '-u' | '-g'): number {
   return Number(execFileSync('id', [flag, 'postgres'], { encoding: 'utf8' }))
 }

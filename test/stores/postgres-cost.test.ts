@@ -1,6 +1,4 @@
-/**
- * The cost of operations on Postgres, mostly as rows read: unlike a duration, it does not depend on the machine's load.
- */
+/** The cost of operations on Postgres, mostly in rows read, because a duration depends on the machine's load. */
 import pg from 'pg'
 import { expect, it } from 'vitest'
 import type { ClaimedRun } from '../../src/core/store.js'

@@ -18,9 +18,7 @@ import { gate, type Tx, transactOn } from './transaction-scene.js'
 
 const SCHEMA = `half_open_${process.pid}`
 const LEASE_MS = 3_000
-/**
- * Half of the longest limit, 30 s. With the shorter limit that follows from the lease, even a slow machine needs less.
- */
+/** Half of the longest limit, 30 s. The limit that follows from the lease takes less, even on a slow machine. */
 const SOON_MS = 15_000
 const SLOW = { timeout: 60_000 }
 

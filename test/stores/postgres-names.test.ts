@@ -9,7 +9,6 @@ import type { Route } from '../servers/test-database.js'
 const NAMES = `select count(*) as count from pg_prepared_statements where name like 'belfry_%'`
 const LOCK = { name: 'lock', ttlMs: 30_000, permits: 1, floor: 0 }
 
-/** A store on a pool, and a count of its prepared statements. */
 async function scene(route: Route, max = 1) {
   const fresh = await freshPostgres()
   const pool = new pg.Pool({ connectionString: await serverUrl(route), max })

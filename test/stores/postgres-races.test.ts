@@ -8,7 +8,6 @@ import { key, retryIn, Scene } from '../../src/testing/contract/scene.js'
 import { manualClockSql } from '../servers/database-clock.js'
 import { freshPostgres } from '../servers/fresh-postgres.js'
 
-/** Locks a table while `work` runs. */
 async function whileLocked<Result>(direct: string, table: string, work: () => Promise<Result>): Promise<Result> {
   const client = new pg.Client({ connectionString: direct })
   await client.connect()
@@ -21,7 +20,6 @@ async function whileLocked<Result>(direct: string, table: string, work: () => Pr
   }
 }
 
-/** Waits until a session waits for the table lock. */
 async function untilTableIsWaitedFor(direct: string, table: string): Promise<void> {
   const client = new pg.Client({ connectionString: direct })
   await client.connect()

@@ -15,9 +15,7 @@ import { lossyProxy } from './lossy-proxy.js'
 
 const TIMEOUT_MS = 2_000
 
-/**
- * Clients with default options. They have no error listener, so an error that the store misses would end the process.
- */
+/** Clients with default options and no error listener: an error that the store misses would end the process. */
 const CLIENTS: Readonly<
   Record<string, (url: string, timeoutMs?: number, clock?: Clock) => { readonly store: Store; end(): void }>
 > = {

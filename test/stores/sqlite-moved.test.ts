@@ -24,7 +24,6 @@ afterEach(async () => {
   await file.remove()
 })
 
-/** Puts another file in the place of the one in use. */
 function replace(): void {
   copyFileSync(file.path, `${file.path}.copy`)
   renameSync(`${file.path}.copy`, file.path)

@@ -71,7 +71,6 @@ const OPERATIONS: Readonly<Record<string, readonly [weight: number, operation: O
 }
 const LOTS = Object.values(OPERATIONS).flatMap(([weight, operation]) => Array<Operation>(weight).fill(operation))
 
-/** Runs one random operation. */
 export function runRandomOperation(store: Store, random: Random, common: Shared): Promise<unknown> {
   const operation = LOTS[random.integer(0, LOTS.length - 1)]
   if (operation === undefined) throw new Error('there is no operation to do')

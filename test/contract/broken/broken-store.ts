@@ -15,7 +15,6 @@ interface Overrides {
 
 export interface BrokenStore {
   readonly fault: string
-  /** The contract test that must fail on it. */
   readonly caughtBy: string
   readonly breaks: (store: Store, state: MemoryState) => Overrides
 }

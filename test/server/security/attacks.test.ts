@@ -19,7 +19,6 @@ beforeEach(async () => {
 
 afterEach(() => service.close())
 
-/** Every operation of the OpenAPI document. */
 async function operations(): Promise<readonly Operation[]> {
   const document = (await (await service.ask('/openapi.json')).json()) as {
     paths: Record<string, Record<string, { 'x-role'?: string }>>
