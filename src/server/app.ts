@@ -12,6 +12,7 @@ import { allRoutes } from './routes/route-table.js'
 import type { Audit, RequestInfo } from './security/caller.js'
 import { concurrencyLimits } from './security/concurrency-limit.js'
 import { type Guard, guard } from './security/guard.js'
+import { ServiceSecret } from './security/service-secret.js'
 import type { ParsedServerOptions } from './server-options.js'
 
 export function app(
@@ -24,6 +25,7 @@ export function app(
   const guarding = guard(options)
   const { authorise } = guarding
   const concurrency = concurrencyLimits()
+  const secret = new ServiceSecret(belfry.records)
   const toHandler = handlerMaker(options, guarding)
   const hono = new Hono<ServerEnv>().basePath(options.basePath)
   mount(hono, allRoutes(belfry, options, trail), { belfry, options }, toHandler)
@@ -31,7 +33,7 @@ export function app(
     throw problem(404, 'NOT_FOUND', `there is nothing at ${c.req.path.slice(0, 200)}`)
   })
   hono.notFound((c) => notFound(c, async () => {}) as Promise<Response>)
-  return (request, info) => hono.fetch(request, { audit, authorise, closing, concurrency, info })
+  return (request, info) => hono.fetch(request, { audit, authorise, closing, concurrency, info, secret })
 }
 
 function handlerMaker({ log }: ParsedServerOptions, { pass, passOpen }: Guard): ToHandler {

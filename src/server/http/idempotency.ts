@@ -7,12 +7,18 @@
  *
  * A record reserves the key before the work starts, and holds the answer afterwards. While the key is reserved, a repeated
  * request gets 409 and retries later. If the process dies in between, the reservation expires, and a repeated request does
- * the work again. Then the store detects the repetition: what the request creates is named after the key (`uniqueName`).
+ * the work again. Then the store detects the repetition: what the request creates is named after the key (`Repeatable`).
+ *
+ * The name is an HMAC of the caller, the request and its key under the service's secret, so no other caller can compute it
+ * and create something under it first. Two spellings of one path, such as `/a` and `/%61`, are the same request:
+ *
+ *     caller "ci", POST /v1/jobs/mail/runs, key "order-7"   →   "belfry:idempotency:5f1c…64 hex digits…"
  */
-import { createHash, randomUUID } from 'node:crypto'
+import { createHash, createHmac, randomUUID } from 'node:crypto'
 import type { Belfry } from '../../belfry.js'
 import { canonicalJson, type Json } from '../../core/checks/json.js'
-import type { Caller } from '../security/caller.js'
+import { IDEMPOTENCY_NAMESPACE } from '../security/reserved-names.js'
+import { scopeOf } from '../security/visibility.js'
 import { problem } from './problem.js'
 import type { Reply } from './reply.js'
 import type { ServerContext } from './route.js'
@@ -20,8 +26,8 @@ import type { ServerContext } from './route.js'
 const KIND = 'idempotency'
 const PENDING_MS = 120_000
 const DONE_MS = 24 * 3_600_000
-/** How long the store refuses a second run with the same `uniqueName`. */
-export const UNIQUE_FOR = '1d'
+/** How long the store refuses a second run with the same dedupe key. */
+const UNIQUE_FOR = '1d'
 const KEY = /^[\x21-\x7e]{1,255}$/
 
 interface StoredKey {
@@ -36,13 +42,15 @@ interface StoredAnswer {
   readonly body: string
 }
 
-/** Names the schedule or run that this request creates; a repetition gets the same name. Undefined without a key. */
-export function uniqueName(c: ServerContext): string | undefined {
-  const key = c.req.header('idempotency-key')
-  return key === undefined ? undefined : recordId(c, c.get('caller'), key)
+/** A request with an Idempotency-Key: the names under which its repetitions find what it has created. */
+export interface Repeatable {
+  /** For the id of a schedule. */
+  readonly name: string
+  /** The dedupe key of a run, in a namespace that requests cannot use. */
+  readonly dedupe: { readonly key: string; readonly keyFor: string }
 }
 
-type Work = () => Promise<Reply>
+type Work = (repeatable?: Repeatable) => Promise<Reply>
 
 /** Does the work unless the key is reserved or answered already. A request without a key always does the work. */
 export async function once(belfry: Belfry, c: ServerContext, body: unknown, work: Work): Promise<Reply> {
@@ -54,9 +62,12 @@ export async function once(belfry: Belfry, c: ServerContext, body: unknown, work
       errors: [{ pointer: 'idempotency-key', message }],
     })
   }
-  const id = recordId(c, c.get('caller'), key)
+  const id = createHmac('sha256', await c.env.secret.key('idempotency'))
+    .update(requestText(c, key))
+    .digest('hex')
+  // A caller whose rights have changed since does not get the old answer.
   const fingerprint = createHash('sha256')
-    .update(canonicalJson((body ?? null) as Json))
+    .update(canonicalJson([scopeOf(c.get('caller')), (body ?? null) as Json]))
     .digest('hex')
   const attempt = randomUUID()
   const { record } = await belfry.records.put({
@@ -67,7 +78,7 @@ export async function once(belfry: Belfry, c: ServerContext, body: unknown, work
   if (found.attempt !== attempt) return replay(found, fingerprint)
   let reply: Reply
   try {
-    reply = await work()
+    reply = await work({ name: id, dedupe: { key: `${IDEMPOTENCY_NAMESPACE}${id}`, keyFor: UNIQUE_FOR } })
   } catch (error) {
     // The work failed, or its outcome is unknown: free the key, so that the client can retry.
     await belfry.records.remove(KIND, id).catch(() => {})
@@ -75,7 +86,7 @@ export async function once(belfry: Belfry, c: ServerContext, body: unknown, work
   }
   const { status, headers, body: text } = reply
   const answer = { status, headers, body: typeof text === 'string' ? text : '' }
-  // The work is done, so a failure here must not fail the request. The store detects a repetition by its `uniqueName`.
+  // The work is done, so a failure here must not fail the request. The store detects a repetition by its name.
   await belfry.records.put({ kind: KIND, id, ttlMs: DONE_MS, body: { fingerprint, answer } }).catch(() => {})
   return reply
 }
@@ -94,9 +105,10 @@ function replay({ fingerprint, answer }: StoredKey, own: string): Reply {
   return { ...answer, headers: { ...answer.headers, 'idempotency-replayed': 'true' } }
 }
 
-function recordId(c: ServerContext, caller: Caller, key: string): string {
-  const url = new URL(c.req.url)
-  return createHash('sha256')
-    .update(JSON.stringify([caller.name, c.req.method, url.pathname, url.search, key]))
-    .digest('hex')
+/** The caller, the request and its key as one text, which does not depend on how the URL is percent-encoded. */
+function requestText(c: ServerContext, key: string): string {
+  const { pathname, searchParams } = new URL(c.req.url)
+  const path = pathname.split('/').map(decodeURIComponent)
+  const query = [...searchParams].map((pair) => JSON.stringify(pair)).sort()
+  return JSON.stringify([c.get('caller').name, c.req.method, path, query, key])
 }

@@ -14,8 +14,9 @@ import {
   type ServiceRole,
 } from '../security/caller.js'
 import type { ConcurrencyLimits } from '../security/concurrency-limit.js'
+import type { ServiceSecret } from '../security/service-secret.js'
 import type { ParsedServerOptions } from '../server-options.js'
-import { once } from './idempotency.js'
+import { once, type Repeatable } from './idempotency.js'
 import { readJson } from './json-body.js'
 import { fieldErrors, invalidBody, problem } from './problem.js'
 import type { Reply } from './reply.js'
@@ -29,6 +30,7 @@ export interface ServerEnv {
     readonly audit: Audit
     readonly authorise: Authorise
     readonly concurrency: ConcurrencyLimits
+    readonly secret: ServiceSecret
     /** Fires when the server closes. */
     readonly closing: AbortSignal
   }
@@ -86,6 +88,8 @@ export interface RouteSpec<Query extends z.ZodObject, Body extends z.ZodType> ex
 export interface Input<Query extends z.ZodObject, Body extends z.ZodType> {
   readonly query: z.output<Query>
   readonly body: z.output<Body>
+  /** Present on an idempotent route when the request has an Idempotency-Key. */
+  readonly repeatable?: Repeatable | undefined
 }
 
 export interface Route extends RouteParts {
@@ -108,7 +112,7 @@ export function route<Query extends z.ZodObject = NoQuery, Body extends z.ZodTyp
       if (spec.role !== undefined) mustBe(c.get('caller'), spec.role)
       const query = checkQuery(c, spec.query) as z.output<Query>
       const body = (await checkBody(c, options, spec)) as z.output<Body>
-      const perform = async () => handle(c, { query, body })
+      const perform = async (repeatable?: Repeatable) => handle(c, { query, body, repeatable })
       return spec.idempotent ? once(belfry, c, body, perform) : perform()
     },
   }

@@ -1,5 +1,4 @@
 import type { Belfry } from '../../belfry.js'
-import { UNIQUE_FOR, uniqueName } from '../http/idempotency.js'
 import { json } from '../http/reply.js'
 import { type Route, route } from '../http/route.js'
 import { mayMake, maySee } from '../security/caller.js'
@@ -38,15 +37,14 @@ export function jobRoutes(belfry: Belfry): readonly Route[] {
         200: { description: 'The run has ended.', schema: enqueued },
         202: { description: 'The run has not ended, or another run has its key.', schema: enqueued },
       },
-      handle: async (c, { body: { wait, payload, ...options } }) => {
+      handle: async (c, { body: { wait, payload, ...options }, repeatable }) => {
         const job = c.req.param('name') ?? ''
         mayMake(c.get('caller'), job)
         const waitMs = checkWait(wait)
-        const made = uniqueName(c)
-        const key = made === undefined || options.key !== undefined ? {} : { key: made, keyFor: UNIQUE_FOR }
-        const result = await belfry.enqueue(job, payload, { ...options, ...key })
+        const dedupe = options.key === undefined ? repeatable?.dedupe : undefined
+        const result = await belfry.enqueue(job, payload, { ...options, ...dedupe })
         await c.env.audit(c.get('caller'), 'run.enqueue', job, { ...result })
-        return answerEnqueued(belfry, c, result, waitMs, made)
+        return answerEnqueued(belfry, c, result, waitMs, dedupe?.key)
       },
     }),
   ]

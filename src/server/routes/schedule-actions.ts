@@ -4,7 +4,6 @@ import { BelfryError } from '../../core/errors.js'
 import type { Run } from '../../core/runs/run.js'
 import type { EnqueueResult } from '../../core/store.js'
 import { durationMs } from '../../time/duration.js'
-import { UNIQUE_FOR, uniqueName } from '../http/idempotency.js'
 import { problem } from '../http/problem.js'
 import { json, type Reply } from '../http/reply.js'
 import { type Route, route, type ServerContext } from '../http/route.js'
@@ -69,14 +68,12 @@ function triggerRoute(belfry: Belfry): Route {
       200: { description: 'The run has ended.', schema: enqueued },
       202: { description: 'The run has not ended.', schema: enqueued },
     },
-    handle: async (c, { body: { wait, ...options } }) => {
+    handle: async (c, { body: { wait, ...options }, repeatable }) => {
       const id = visibleId(c)
       const waitMs = checkWait(wait)
-      const made = uniqueName(c)
-      const key = made === undefined ? {} : { key: made, keyFor: UNIQUE_FOR }
-      const result = await belfry.schedules.trigger(id, { ...options, ...key })
+      const result = await belfry.schedules.trigger(id, { ...options, ...repeatable?.dedupe })
       await c.env.audit(c.get('caller'), 'schedule.trigger', id, { ...result })
-      return answerEnqueued(belfry, c, result, waitMs, made)
+      return answerEnqueued(belfry, c, result, waitMs, repeatable?.dedupe.key)
     },
   })
 }
@@ -90,11 +87,11 @@ export async function answerEnqueued(
   c: ServerContext,
   { outcome, run: runId }: EnqueueResult,
   waitMs: number,
-  made: string | undefined,
+  dedupe: string | undefined,
 ): Promise<Reply> {
   const run =
     outcome === 'enqueued' && waitMs > 0 ? await waitForEnd(belfry, c, runId, waitMs) : await belfry.runs.get(runId)
-  const isOwn = outcome === 'duplicate' && made !== undefined && run?.dedupe === made
+  const isOwn = outcome === 'duplicate' && dedupe !== undefined && run?.dedupe === dedupe
   const ended = waitMs > 0 && (run === undefined || run.finishedAt !== undefined)
   const body = {
     outcome: isOwn ? 'enqueued' : outcome,

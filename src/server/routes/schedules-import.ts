@@ -1,5 +1,5 @@
 /** POST /v1/schedules:import: schedules as NDJSON, and GET for the progress of a named import. */
-import { createHash } from 'node:crypto'
+import { createHmac } from 'node:crypto'
 import { z } from 'zod'
 import type { Belfry } from '../../belfry.js'
 import type { Json } from '../../core/checks/json.js'
@@ -10,7 +10,6 @@ import { type Problem, problem, toProblem } from '../http/problem.js'
 import { json } from '../http/reply.js'
 import { type Route, route, type ServerContext } from '../http/route.js'
 import { NotText, textLines } from '../http/text-lines.js'
-import type { Caller } from '../security/caller.js'
 import type { ParsedServerOptions } from '../server-options.js'
 import { imported, importProgress } from '../shapes/schedule-answers.js'
 import { type ImportCounts, LineImport } from './import-lines.js'
@@ -54,7 +53,7 @@ function importRoute(belfry: Belfry, { limits }: ParsedServerOptions): Route {
     handle: async (c, { query }) => {
       checkType(c)
       const lines = new LineImport(belfry, c.get('caller'), query.firstLine)
-      const progress = new Progress(belfry, c.get('caller'), query.name, query.firstLine)
+      const progress = new Progress(belfry, await progressId(c, query.name), query.firstLine)
       try {
         await takeAll(c, lines, progress, limits)
       } catch (error) {
@@ -115,9 +114,9 @@ class Progress {
   readonly #first: number
   #storedAt = systemClock.monotonic()
 
-  constructor(belfry: Belfry, caller: Caller, name: string | undefined, first: number) {
+  constructor(belfry: Belfry, id: string | undefined, first: number) {
     this.#belfry = belfry
-    this.#id = name === undefined ? undefined : progressId(caller, name)
+    this.#id = id
     this.#first = first
   }
 
@@ -133,9 +132,13 @@ class Progress {
   }
 }
 
-function progressId(caller: Caller, name: string): string {
-  return createHash('sha256')
-    .update(JSON.stringify([caller.name, name]))
+/** The caller's own record of an import with this name; undefined without a name. */
+async function progressId(c: ServerContext, name: string): Promise<string>
+async function progressId(c: ServerContext, name: string | undefined): Promise<string | undefined>
+async function progressId(c: ServerContext, name: string | undefined): Promise<string | undefined> {
+  if (name === undefined) return undefined
+  return createHmac('sha256', await c.env.secret.key('import'))
+    .update(JSON.stringify([c.get('caller').name, name]))
     .digest('hex')
 }
 
@@ -146,7 +149,7 @@ function progressRoute(belfry: Belfry): Route {
     query: z.strictObject({ name }),
     answers: { 200: { description: 'As of the last second.', schema: importProgress } },
     handle: async (c, { query }) => {
-      const record = await belfry.records.get(KIND, progressId(c.get('caller'), query.name))
+      const record = await belfry.records.get(KIND, await progressId(c, query.name))
       if (record === undefined) throw problem(404, 'NOT_FOUND', `there was no import named "${query.name}"`)
       return json(importProgress.parse(record.body))
     },

@@ -6,7 +6,6 @@ import type { Belfry } from '../../belfry.js'
 import { BelfryError } from '../../core/errors.js'
 import { inTurns } from '../../core/in-turns.js'
 import { conditionally, etag } from '../http/conditions.js'
-import { uniqueName } from '../http/idempotency.js'
 import { problem } from '../http/problem.js'
 import { json, noContent, type Reply, type ReplyHeaders } from '../http/reply.js'
 import { type Route, route, type ServerContext } from '../http/route.js'
@@ -77,9 +76,9 @@ function createSchedule(belfry: Belfry): Route {
     answers: {
       201: { ...one('Created.'), headers: { ...VERSIONED, Location: 'The path of the schedule.' } },
     },
-    handle: async (c, { body }) => {
+    handle: async (c, { body, repeatable }) => {
       const caller = c.get('caller')
-      const unique = uniqueName(c)
+      const unique = repeatable?.name
       const isNamed = body.id !== undefined || unique !== undefined
       const schedule = isNamed
         ? await createNamed(belfry, caller, body, unique)

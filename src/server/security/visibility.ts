@@ -1,4 +1,5 @@
 /** Visibility by prefix: routes answer as if ids outside the caller's prefix did not exist. */
+import type { Json } from '../../core/checks/json.js'
 import type { Run } from '../../core/runs/run.js'
 import { problem } from '../http/problem.js'
 import type { ServerContext } from '../http/route.js'
@@ -20,4 +21,9 @@ export function visiblePrefix({ prefix: own = '' }: Caller, requested = ''): str
 /** A run is visible under the id of its schedule; without a schedule, under the name of its job or sink. */
 export function maySeeRun(caller: Caller, { schedule, target }: Pick<Run, 'schedule' | 'target'>): boolean {
   return maySee(caller, schedule ?? ('job' in target ? target.job : target.sink))
+}
+
+/** What decides which things a caller may see, and how much of them. */
+export function scopeOf({ role, prefix }: Caller): Json {
+  return { role, prefix: prefix ?? null }
 }

@@ -2,9 +2,11 @@
 
 import { z } from 'zod'
 import { DEFAULTS, LIMITS } from '../../core/defaults.js'
+import { failure } from '../../core/errors.js'
 import { describeDuration } from '../../time/duration.js'
 import { MAX_HOLDER } from '../security/lock-holder.js'
-import { duration, instant, json, name, overlap, runState, text } from './fields.js'
+import { IDEMPOTENCY_NAMESPACE } from '../security/reserved-names.js'
+import { duration, instant, json, name, overlap, parsed, runState, text } from './fields.js'
 import { scheduleId, scheduleInput } from './schedule.js'
 
 export const wait = duration.meta({ description: 'Wait up to this long for the run to end, at most a minute.' })
@@ -47,12 +49,22 @@ export const wantedSchedules = z
   })
   .meta({ id: 'ApplyRequest' })
 
+const dedupeKey = parsed(name('key'), (key) => {
+  if (!key.startsWith(IDEMPOTENCY_NAMESPACE)) return
+  throw failure(
+    'NAME_INVALID',
+    `keys that begin with "${IDEMPOTENCY_NAMESPACE}" belong to requests with an Idempotency-Key`,
+  )
+}).meta({
+  description: `At most one unfinished run of the job has a key. It may not begin with \`${IDEMPOTENCY_NAMESPACE}\`.`,
+})
+
 export const newRun = z
   .strictObject({
     payload: json.exactOptional(),
     at: instant.exactOptional().meta({ description: 'Start then; an instant in the past starts now.' }),
     in: duration.exactOptional().meta({ description: 'Start after this long.' }),
-    key: name('key').exactOptional().meta({ description: 'At most one unfinished run of the job has a key.' }),
+    key: dedupeKey.exactOptional(),
     keyFor: duration
       .exactOptional()
       .meta({ description: 'The key refuses other runs for this long after the run ended.' }),
