@@ -13,6 +13,8 @@
  *   broker, not of the message: no connection, no quorum, no leader, a broker that refuses everything.
  * - Each instance delivers the messages of a key oldest first. Only with `ordered` does a message that is being retried
  *   hold back later ones.
+ * - A call that waits for one slow receiver of many may call `onSlow`. The call then no longer counts among `concurrency`
+ *   and `inFlight`, and the engine goes on with other messages. The sink bounds how many such calls it has.
  * - The signal fires when the engine no longer needs the answer: timeout, stop, a lost lease. The call must then end
  *   soon, and messages without an acknowledgement count as not delivered.
  *
@@ -25,11 +27,11 @@ import type { RetryOptions } from './runs/retry-policy.js'
 
 export interface Sink {
   /** Resolves to one outcome per message, in order, after the broker's acknowledgement. */
-  deliver(messages: readonly SinkMessage[], signal: AbortSignal): Promise<readonly Delivery[]>
+  deliver(messages: readonly SinkMessage[], signal: AbortSignal, onSlow?: () => void): Promise<readonly Delivery[]>
   /**
    * Checks the `toOptions` of a schedule that is put (`{}` when there are none). It throws an error for the author, and
-   * makes no request. A schedule that another process put is not checked again: `deliver` must handle wrong options as
-   * a failure.
+   * makes no request. `key` is `toOptions.key`, which is not among the options. A schedule that another process put is
+   * not checked again: `deliver` must handle wrong options as a failure.
    */
   check?(options: Json, key?: string): void
   /**

@@ -40,6 +40,8 @@ export interface SinkCallOptions {
   readonly clock: Clock
   readonly attempts: readonly Attempt[]
   readonly open: () => Promise<void>
+  /** Called at most once: the call waits for a slow receiver, and others need not wait for it. */
+  readonly onSlow: () => void
   readonly storeIdentity: () => string
   /** Called once for each attempt that has its outcome. */
   readonly onOutcome: (attempt: Attempt, delivery: Delivery) => void
@@ -86,13 +88,14 @@ export class SinkCall implements AttemptObserver {
   }
 
   async #call(): Promise<CallEnd> {
-    const { definition, attempts, storeIdentity } = this.#options
+    const { definition, attempts, storeIdentity, onSlow } = this.#options
     let answers: readonly (Delivery | undefined)[]
     try {
       await this.#options.open()
       answers = await definition.sink.deliver(
         attempts.map((attempt) => sinkMessage(attempt, storeIdentity())),
         this.#controller.signal,
+        onSlow,
       )
       if (!Array.isArray(answers)) {
         throw failure('OPTION_INVALID', `sink "${definition.name}" must answer with a list, one outcome per message`)

@@ -31,6 +31,8 @@ export class SinkLane {
   /** Messages that are claimed and not yet settled. */
   #inFlight = 0
   #calls = 0
+  /** Messages of calls that wait for slow receivers. They take no room of others. */
+  #slow = 0
   /** Messages sent while the sink's health limits their number. */
   readonly #probes = new Set<Attempt>()
   /** Messages of the next call, which may wait (`linger`) for more. */
@@ -68,7 +70,7 @@ export class SinkLane {
     const { definition, health } = this.#options
     if (this.#closed) return 0
     const room = (definition.concurrency - this.#calls) * definition.batch - this.#gathering.length
-    const inFlight = this.#inFlight - this.#settler.parked
+    const inFlight = this.#inFlight - this.#settler.parked - this.#slow
     return Math.min(room, definition.inFlight - inFlight, health.allowance - this.#probes.size)
   }
 
@@ -132,14 +134,23 @@ export class SinkLane {
   async #call(attempts: readonly Attempt[]): Promise<void> {
     const { definition, clock, health, storeIdentity } = this.#options
     this.#calls += 1
+    let isSlow = false
+    const onSlow = () => {
+      if (isSlow) return
+      isSlow = true
+      this.#calls -= 1
+      this.#slow += attempts.length
+      this.#claimMore()
+    }
     const call = new SinkCall({
-      ...{ definition, clock, attempts, storeIdentity },
+      ...{ definition, clock, attempts, storeIdentity, onSlow },
       open: () => this.#opening.open(),
       onOutcome: (attempt, delivery) => this.#settler.settle(attempt, delivery),
     })
     const { epoch } = health
     const end = await call.run()
-    this.#calls -= 1
+    onSlow()
+    this.#slow -= attempts.length
     for (const attempt of attempts) this.#probes.delete(attempt)
     if (end.reached) health.reached(epoch)
     else this.#settler.failed(end, epoch)

@@ -25,10 +25,11 @@ import { type Encode, encoder, FORMAT_OPTIONS, type FormatOptions, headerText } 
 import { chosenKey, type OverrideOptions } from '../overrides.js'
 import { AddressGuard, type Resolve } from './address-guard.js'
 import { refusedOutcome, unreachableOutcome } from './outcomes.js'
-import { type Agents, type Posted, post } from './post.js'
+import { type Agents, post } from './post.js'
 import { type FindReceiver, parseHeaders, parseUrl, type Receiver, receiverFinder } from './receiver.js'
 import { type Contact, ReceiverLimits, SILENCES } from './receiver-limits.js'
 import { parseSecrets, signatures } from './signature.js'
+import { SlowCalls } from './slow-calls.js'
 
 export interface WebhookOptions extends DeliveryOptions, FormatOptions {
   /** The receiver's URL. Without it every schedule must give one, as `toOptions.url`. */
@@ -64,6 +65,8 @@ const IDLE_MS = 90_000
  * still answer.
  */
 const SHARES = { url: 1 / 4, host: 3 / 4 }
+/** How many calls may wait for slow receivers, as a multiple of the sink's concurrent calls. */
+const SLOW_CALLS = 4
 
 export function webhook(options: WebhookOptions): Sink {
   const where = 'webhook()'
@@ -103,14 +106,17 @@ class Webhook implements Sink {
   readonly #hosts: ReceiverLimits
   /** The number of calls in a row that the sink's own receiver did not answer. */
   #silences = 0
+  readonly #slow: SlowCalls
 
   constructor(parts: Parts) {
     this.#parts = parts
     this.delivery = parts.delivery
     const settings = { keepAlive: true, maxFreeSockets: IDLE_SOCKETS, timeout: IDLE_MS, lookup: parts.guard.lookup }
     const { concurrency = 1, batch = 1 } = parts.delivery
-    this.#urls = new ReceiverLimits(concurrency * batch * SHARES.url)
-    this.#hosts = new ReceiverLimits(concurrency * batch * SHARES.host)
+    const most = concurrency * batch
+    this.#urls = new ReceiverLimits(most * SHARES.url, most)
+    this.#hosts = new ReceiverLimits(most * SHARES.host, most)
+    this.#slow = new SlowCalls(most * SLOW_CALLS)
     this.#agents = { http: new HttpAgent(settings), https: new HttpsAgent(settings) }
   }
 
@@ -118,21 +124,17 @@ class Webhook implements Sink {
     this.#parts.find(options, key)
   }
 
-  async deliver(messages: readonly SinkMessage[], signal: AbortSignal): Promise<readonly Delivery[]> {
-    const open = new Set<Posted>()
-    const cancel = () => {
-      for (const posted of open) posted.cancel(signal.reason)
+  async deliver(
+    messages: readonly SinkMessage[],
+    signal: AbortSignal,
+    onSlow = () => {},
+  ): Promise<readonly Delivery[]> {
+    const outcomes = new Array<Delivery>(messages.length)
+    const sendInOrder = async (indexes: readonly number[]) => {
+      for (const at of indexes) outcomes[at] = await this.#send(messages[at] as SinkMessage, signal, onSlow)
     }
-    signal.addEventListener('abort', cancel)
-    try {
-      const [only] = messages
-      if (only !== undefined && messages.length === 1) return [await this.#send(only, signal, open)]
-      const outcomes = new Array<Delivery>(messages.length)
-      await Promise.all(byKey(messages).map((indexes) => this.#sendInOrder(messages, indexes, outcomes, signal, open)))
-      return outcomes
-    } finally {
-      signal.removeEventListener('abort', cancel)
-    }
+    await Promise.all(byKey(messages).map(sendInOrder))
+    return outcomes
   }
 
   async close(): Promise<void> {
@@ -140,17 +142,7 @@ class Webhook implements Sink {
     this.#agents.https.destroy()
   }
 
-  async #sendInOrder(
-    messages: readonly SinkMessage[],
-    indexes: readonly number[],
-    outcomes: Delivery[],
-    signal: AbortSignal,
-    open: Set<Posted>,
-  ): Promise<void> {
-    for (const at of indexes) outcomes[at] = await this.#send(messages[at] as SinkMessage, signal, open)
-  }
-
-  async #send(message: SinkMessage, signal: AbortSignal, open: Set<Posted>): Promise<Delivery> {
+  async #send(message: SinkMessage, signal: AbortSignal, onSlow: () => void): Promise<Delivery> {
     let to: Receiver
     try {
       to = this.#parts.find(message.options, chosenKey(message))
@@ -159,12 +151,31 @@ class Webhook implements Sink {
     }
     // The engine limits calls to the sink's own receiver, by probes after an outage. Calls to receivers of schedules
     // are limited here.
-    if (to.isOwn) return this.#countSilence(await this.#post(to, message, signal, open), signal)
+    if (to.isOwn) return this.#countSilence(await this.#post(to, message, signal), signal)
+    const broken = new AbortController()
+    const follow = () => broken.abort(signal.reason)
+    signal.addEventListener('abort', follow)
+    if (signal.aborted) follow()
+    const slow = this.#slow.begin(to.url.origin, onSlow, (why) => broken.abort(why))
+    try {
+      return await this.#callReceiver(to, message, { signal: broken.signal, onSlow: slow.isSlow })
+    } finally {
+      slow.end()
+      signal.removeEventListener('abort', follow)
+    }
+  }
+
+  /** Calls a receiver that the schedule names, within the limits of its URL and of its host. */
+  async #callReceiver(
+    to: Receiver,
+    message: SinkMessage,
+    call: { readonly signal: AbortSignal; readonly onSlow: () => void },
+  ): Promise<Delivery> {
     const { origin, pathname } = to.url
-    const { outcome } = await this.#urls.call(origin + pathname, to.url, signal, () =>
-      this.#hosts.call(origin, to.url, signal, async () => {
-        const answer = await this.#post(to, message, signal, open)
-        return { outcome: answer, contact: contactOf(answer, signal) }
+    const { outcome } = await this.#urls.call(origin + pathname, to.url, call, () =>
+      this.#hosts.call(origin, to.url, call, async () => {
+        const answer = await this.#post(to, message, call.signal)
+        return { outcome: answer, contact: contactOf(answer, call.signal) }
       }),
     )
     return outcome
@@ -179,12 +190,13 @@ class Webhook implements Sink {
     return this.#silences < SILENCES ? outcome : { ...outcome, unreachable: true }
   }
 
-  async #post(to: Receiver, message: SinkMessage, signal: AbortSignal, open: Set<Posted>): Promise<Delivery> {
+  async #post(to: Receiver, message: SinkMessage, signal: AbortSignal): Promise<Delivery> {
     const { headers, body } = this.#encode(message, to)
     for (let isFirst = true; ; isFirst = false) {
       if (signal.aborted) return { delivered: false, error: signal.reason }
       const posted = post(to.address, headers, body, this.#agents)
-      open.add(posted)
+      const cancel = () => posted.cancel(signal.reason)
+      signal.addEventListener('abort', cancel)
       try {
         const answer = await posted.answer
         const isAccepted = answer.status >= 200 && answer.status < 300
@@ -194,7 +206,7 @@ class Webhook implements Sink {
         if (isFirst && wasKeepAlive(error)) continue
         return signal.aborted ? { delivered: false, error: signal.reason } : unreachableOutcome(error, to)
       } finally {
-        open.delete(posted)
+        signal.removeEventListener('abort', cancel)
       }
     }
   }

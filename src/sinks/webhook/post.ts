@@ -1,7 +1,8 @@
-/** One POST over a keep-alive connection. Returns the status, and the beginning of a refusal's body. */
+/** One POST over a keep-alive connection. Returns the status as soon as it is known, and the beginning of a refusal's body. */
 import { type Agent as HttpAgent, request as httpRequest, type IncomingMessage } from 'node:http'
 import { type Agent as HttpsAgent, request as httpsRequest } from 'node:https'
 import { isIP } from 'node:net'
+import { systemClock } from '../../core/clock.js'
 
 export interface Answer {
   readonly status: number
@@ -23,8 +24,9 @@ export interface Posted {
 }
 
 const EXCERPT_BYTES = 256
-/** A body larger than this is not read to its end, although the connection then cannot be reused. */
-const MAX_BODY_BYTES = 65_536
+/** A body that is larger or slower is not read to its end, although the connection then cannot be reused. */
+const MAX_BODY_BYTES = 16_384
+const MAX_BODY_MS = 250
 
 /** The parts of a URL for `node:http`. */
 export interface Address {
@@ -69,7 +71,10 @@ export function post(to: Address, headers: readonly string[], body: string, agen
   return { answer, cancel: (reason) => cancel(reason) }
 }
 
-/** Reads the body to its end, within a limit, so that the connection can be reused. */
+/**
+ * The status is the outcome: only the excerpt of a refusal is waited for, and not for long. The rest of the body is read
+ * within limits, so that the connection can be reused.
+ */
 function readAnswer(response: IncomingMessage, resolve: (answer: Answer) => void): void {
   const status = response.statusCode ?? 0
   const isRefusal = status < 200 || status > 299
@@ -81,14 +86,20 @@ function readAnswer(response: IncomingMessage, resolve: (answer: Answer) => void
     isDone = true
     resolve(isRefusal ? refusal(response, status, Buffer.concat(first)) : { status, excerpt: '' })
   }
+  const cancelDrain = systemClock.after(MAX_BODY_MS, () => response.destroy())
   response.on('data', (chunk: Buffer) => {
     if (isRefusal && bytes < EXCERPT_BYTES) first.push(chunk.subarray(0, EXCERPT_BYTES - bytes))
     bytes += chunk.length
+    if (bytes >= EXCERPT_BYTES) done()
     if (bytes > MAX_BODY_BYTES) response.destroy()
   })
   response.on('end', done)
   response.on('error', done)
-  response.on('close', done)
+  response.on('close', () => {
+    cancelDrain()
+    done()
+  })
+  if (!isRefusal) done()
 }
 
 function refusal(response: IncomingMessage, status: number, body: Buffer): Answer {

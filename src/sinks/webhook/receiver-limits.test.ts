@@ -3,15 +3,16 @@ import { manualClock } from '../../testing/manual-clock.js'
 import { type Call, ReceiverLimits } from './receiver-limits.js'
 
 const SHARE = 2
+const MOST = 100
 const dead = new URL('https://dead.example/a')
 const other = new URL('https://other.example/')
 const { signal } = new AbortController()
 
 let clock = manualClock()
-let limits = new ReceiverLimits(SHARE, clock)
+let limits = new ReceiverLimits(SHARE, MOST, clock)
 beforeEach(() => {
   clock = manualClock()
-  limits = new ReceiverLimits(SHARE, clock)
+  limits = new ReceiverLimits(SHARE, MOST, clock)
 })
 
 const begin = (url = dead, by = signal) => limits.begin(url.origin, url, by)

@@ -3,7 +3,7 @@
  * does not use all calls of a sink.
  *
  * - A receiver may use only its share of the calls until it has answered, and again when it has been quiet for 3 s. A
- *   further message waits a moment for an answer, and is then retried later.
+ *   further message waits a moment for an answer, and is then retried later. A receiver that answers may have all calls.
  * - After three timeouts in a row the receiver gets no calls for a while, longer each time, and then one probe at a
  *   time. A timeout does not count if the receiver answered another call meanwhile.
  *
@@ -54,18 +54,28 @@ const MOST_RECEIVERS = 10_000
 
 export class ReceiverLimits {
   readonly #share: number
+  readonly #most: number
   readonly #clock: Clock
   readonly #states = new Map<string, State>()
 
-  /** `share` is the number of concurrent calls to a receiver that has not answered. */
-  constructor(share: number, clock: Clock = systemClock) {
+  /** `share` is the number of concurrent calls to a receiver that has not answered, `most` to one that has. */
+  constructor(share: number, most: number, clock: Clock = systemClock) {
     this.#share = Math.max(Math.floor(share), 1)
+    this.#most = most
     this.#clock = clock
   }
 
-  /** Calls the receiver within its limits. If the limits forbid a call, the outcome has the reason. */
-  async call(receiver: string, url: URL, signal: AbortSignal, send: () => Promise<CallResult>): Promise<CallResult> {
-    const call = await this.begin(receiver, url, signal)
+  /**
+   * Calls the receiver within its limits. If the limits forbid a call, the outcome has the reason. `onSlow` is called if
+   * the receiver is known to be slow.
+   */
+  async call(
+    receiver: string,
+    url: URL,
+    { signal, onSlow }: { readonly signal: AbortSignal; readonly onSlow: () => void },
+    send: () => Promise<CallResult>,
+  ): Promise<CallResult> {
+    const call = await this.begin(receiver, url, signal, onSlow)
     if ('delivered' in call) return { outcome: call, contact: 'unknown' }
     let contact: Contact = 'unknown'
     try {
@@ -81,16 +91,23 @@ export class ReceiverLimits {
    * Begins a call within the limits, and the caller must end it by `end`. If the limits forbid a call, resolves to an
    * outcome with the reason.
    */
-  async begin(receiver: string, { host }: URL, signal: AbortSignal): Promise<Call | Undelivered> {
+  async begin(
+    receiver: string,
+    { host }: URL,
+    signal: AbortSignal,
+    onSlow: () => void = () => {},
+  ): Promise<Call | Undelivered> {
     for (;;) {
       if (signal.aborted) return { delivered: false, untried: true, error: signal.reason }
       const state = this.#states.get(receiver) ?? this.#add(receiver)
       const now = this.#clock.monotonic()
       const leftMs = state.quietSince + QUIET_MS - now
+      if (state.silences > 0) onSlow()
       if (state.silences >= SILENCES) {
         if (now < state.resumeAt || state.inFlight > 0) return notNow(host, state.resumeAt - now)
-      } else if (state.inFlight >= this.#share && !(state.hasAnswered && leftMs > 0)) {
+      } else if (state.inFlight >= (state.hasAnswered && leftMs > 0 ? this.#most : this.#share)) {
         if (leftMs <= 0) return notNow(host, PAUSE_MS)
+        onSlow()
         await callEnd(state, leftMs, signal, this.#clock)
         continue
       }
