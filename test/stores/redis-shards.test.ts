@@ -168,10 +168,12 @@ describe('runs whose keys are in other shards', () => {
 /** A client that performs an operation once, after a number of its commands were answered. */
 function interruptible(client: NodeRedis) {
   let [left, act]: [number, (() => Promise<void>) | undefined] = [0, undefined]
+  let confirmation: readonly string[] = []
   return {
     client: {
       ...virtualTimeClient(client, async () => {}),
       async sendCommand(args: readonly string[]) {
+        if (args.at(-1)?.includes('"hasStarted":true') === true) confirmation = args
         const reply = await client.sendCommand(args)
         if (args[0] === 'PUBLISH' || act === undefined) return reply
         left -= 1
@@ -181,6 +183,8 @@ function interruptible(client: NodeRedis) {
         return reply
       },
     },
+    /** Sends the last confirmation of a start again, as a paused server does that reads an old connection late. */
+    confirmAgain: () => client.sendCommand(confirmation),
     interrupt(count: number, what: () => Promise<void>) {
       left = count
       act = what
@@ -202,6 +206,7 @@ describe('a settlement of a run whose key is in another shard', () => {
     readonly interrupt: (count: number, act: () => Promise<void>) => void
     /** Claims a run of another schedule for a separate instance with a short lease. */
     readonly claimNext: () => Promise<ClaimedRun>
+    readonly confirmAgain: () => Promise<unknown>
   }
 
   async function whileSettling(work: (settling: Settling) => Promise<void>): Promise<void> {
@@ -217,7 +222,7 @@ describe('a settlement of a run whose key is in another shard', () => {
       await store.open()
       return new Scene({ store, elapse })
     }
-    const { client, interrupt } = interruptible(await redis.client())
+    const { client, interrupt, confirmAgain } = interruptible(await redis.client())
     const [one, other] = [await open(client), await open(await redis.client())]
     await other.join('other', 3_600_000)
     const claimNext = async () => {
@@ -227,7 +232,7 @@ describe('a settlement of a run whose key is in another shard', () => {
       await one.advance()
       return one.claimOne(`dying ${count}`)
     }
-    await work({ one, other, elapse, interrupt, claimNext })
+    await work({ one, other, elapse, interrupt, claimNext, confirmAgain })
     for (const { store } of [one, other]) await store.close()
     await redis.close()
   }
@@ -254,39 +259,43 @@ describe('a settlement of a run whose key is in another shard', () => {
       expect(steps).toBeGreaterThan(3)
     }))
 
-  it('that stops before the key is free makes a copy wait, and not skip', () =>
-    whileSettling(async ({ one, other, elapse, interrupt, claimNext }) => {
-      const states: string[] = []
-      let steps = 0
-      for (let stopped = true; stopped; steps += 1) {
-        const run = await claimNext()
-        interrupt(steps + 1, async () => {
-          const isOver = (await other.stateOf(run.id)) === 'succeeded'
-          const copy = await other.enqueue({ key: { ...key, whenBusy: 'skip' } })
-          await other.claim('other')
-          if (isOver) states.push((await other.stateOf(copy)) ?? 'missing')
-          throw new Error('stopped')
-        })
-        stopped = await one.settle(run).then(
-          () => false,
-          () => true,
-        )
-        interrupt(0, async () => {})
-        await elapse(10_000)
-        await other.store.runs.rescue(100)
-        const unfinished = async () => {
-          await other.claim('other')
-          return (await other.store.runs.list({ limit: 10, states: ['ready', 'waiting', 'running'] })).items
+  it.each(['makes a copy wait, and not skip', 'makes a copy wait also when its start is confirmed late'])(
+    'that stops before the key is free %s',
+    (title) =>
+      whileSettling(async ({ one, other, elapse, interrupt, claimNext, confirmAgain }) => {
+        const states: string[] = []
+        let steps = 0
+        for (let stopped = true; stopped; steps += 1) {
+          const run = await claimNext()
+          interrupt(steps + 1, async () => {
+            const isOver = (await other.stateOf(run.id)) === 'succeeded'
+            if (title.endsWith('late')) await confirmAgain()
+            const copy = await other.enqueue({ key: { ...key, whenBusy: 'skip' } })
+            await other.claim('other')
+            if (isOver) states.push((await other.stateOf(copy)) ?? 'missing')
+            throw new Error('stopped')
+          })
+          stopped = await one.settle(run).then(
+            () => false,
+            () => true,
+          )
+          interrupt(0, async () => {})
+          await elapse(10_000)
+          await other.store.runs.rescue(100)
+          const unfinished = async () => {
+            await other.claim('other')
+            return (await other.store.runs.list({ limit: 10, states: ['ready', 'waiting', 'running'] })).items
+          }
+          for (let [rounds, left] = [0, await unfinished()]; left.length > 0; left = await unfinished()) {
+            for (const { id, token = 0 } of left) await other.settle({ id, token })
+            rounds += 1
+            expect([steps, left, rounds < 5]).toEqual([steps, left, true])
+          }
         }
-        for (let [rounds, left] = [0, await unfinished()]; left.length > 0; left = await unfinished()) {
-          for (const { id, token = 0 } of left) await other.settle({ id, token })
-          rounds += 1
-          expect([steps, left, rounds < 5]).toEqual([steps, left, true])
-        }
-      }
-      expect(states.length).toBeGreaterThan(1)
-      expect(states).not.toContain('skipped busy')
-    }))
+        expect(states.length).toBeGreaterThan(1)
+        expect(states).not.toContain('skipped busy')
+      }),
+  )
 
   it('succeeds when it is repeated, whichever answer was lost, and the key is free', () =>
     whileSettling(async ({ one, other, interrupt, claimNext }) => {

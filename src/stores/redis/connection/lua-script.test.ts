@@ -59,7 +59,8 @@ it('scripts name the keys of the list, and all of them', () => {
 
 /** All fields of a stored run: the compiler says when one is missing here. */
 const RUN_FIELDS: Readonly<Record<keyof StoredRun, true>> = {
-  ...{ state: true, waitsFor: true, skipsIfBusy: true, unconfirmed: true, reason: true, cancelRequested: true },
+  ...{ state: true, waitsFor: true, skipsIfBusy: true, unconfirmed: true, isEnding: true },
+  ...{ reason: true, cancelRequested: true },
   ...{ target: true, origin: true, priority: true, keep: true, schedule: true, tick: true, backfill: true },
   ...{ key: true, permits: true, whenBusy: true, keyShard: true, unstamped: true, dedupe: true, dedupeForMs: true },
   ...{ readyAt: true, startBy: true, createdAt: true, startedAt: true, finishedAt: true },

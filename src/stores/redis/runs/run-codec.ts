@@ -60,6 +60,8 @@ export interface StoredRun extends MadeRun {
   readonly startedAt?: number
   /** A claimed ticket whose run is not known to run: it may not have started yet, or may have ended. */
   readonly unconfirmed?: true
+  /** A ticket whose run is being settled, so that no confirmation of its start counts any more. */
+  readonly isEnding?: true
   readonly finishedAt?: number
   readonly settledToken?: string
   readonly reason?: SkipReason

@@ -32,7 +32,7 @@ define(transitions, function()
       if run.waitsFor == 'stamp' then redis.call('ZREM', key('runs-unstamped'), run.number)
       elseif run.waitsFor == 'overlap' then overlap.stopWaiting(run) end
     end
-    run.waitsFor, run.skipsIfBusy, run.unconfirmed = nil, nil, nil
+    run.waitsFor, run.skipsIfBusy, run.unconfirmed, run.isEnding = nil, nil, nil, nil
   end
 
   -- Waits for its stamp, for other runs of its schedule, or for its key.

@@ -22,7 +22,8 @@ for _, each in ipairs(given.tickets) do
   local ticket = runs.load(each.ticket)
   if ticket and ticket.state == 'running' and ticket.token == each.token then
     if each.hasStarted then
-      if ticket.unconfirmed then confirm(ticket) end
+      -- A confirmation may arrive late, from an old connection, when the run is about to end or has ended.
+      if ticket.unconfirmed and not ticket.isEnding then confirm(ticket) end
     elseif each.againInMs then transitions.unclaim(ticket, math.max(ticket.readyAt, now + each.againInMs))
     else transitions.finish(ticket, 'cancelled') end
   end

@@ -9,7 +9,7 @@ for at, each in ipairs(given.tickets) do
   local lease = isRunning and permits.leaseOfRun(permits.of(ticket.key), each.ticket)
   held[at] = lease and int(lease.token) == each.token or false
   if held[at] then
-    ticket.unconfirmed = true
+    ticket.unconfirmed, ticket.isEnding = true, true
     runs.change(ticket)
   end
 end

@@ -18,6 +18,7 @@
  *
  * While a ticket is unconfirmed, its run may not be running: it has not started yet, or has ended already. So the key may
  * be free, and a copy that would skip because of it waits, until the start is confirmed or the ticket is gone.
+ * After expect-end no confirmation counts: an old connection may deliver one late.
  *
  * A run that waits for others of its schedule has a ticket, too. That ticket only waits for its run, and counts against the
  * key. A run that was enqueued on condition that its key is free gets its ticket on that condition, and is removed
