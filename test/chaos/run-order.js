@@ -65,8 +65,9 @@ function spansOf(lines, runs) {
 }
 
 /**
- * Of two runs that wait for one key, the older one gets it first. Runs of one schedule are in one shard, so nothing excuses
- * a wrong order of them. Only runs that were claimed once are compared, because only their start is known.
+ * Of two runs that wait for one key, the older one gets it first. Clock differences excuse a wrong order only between
+ * schedules, because the runs of one schedule are in one shard. Only runs that were claimed once are compared, because
+ * only their start is known.
  * @param {ReadonlyMap<string, Run>} runs
  * @param {number} clockErrorMs
  * @param {string[]} violations

@@ -109,7 +109,7 @@ export class Chronicle {
   readonly prunedSkips: { readonly schedule: string; readonly range: SkipRange }[] = []
   /** Runs that an operator cancelled or retried, which changes their order. */
   readonly touched = new Set<string>()
-  /** Cancelled runs, as they were before. */
+  /** Cancelled runs, as they were before the cancel. */
   readonly cancelled: Run[] = []
   readonly prunes: boolean
   readonly #clock: Clock

@@ -79,7 +79,7 @@ class FakeBroker extends EventEmitter {
   }
 }
 
-/** Schedules of these sinks may set what RabbitMQ can carry. */
+/** Permits a schedule to set every option of its messages. */
 const ANY = { exchange: true, routingKey: true, queue: true, headers: true, key: true }
 
 sinkContract({

@@ -1,6 +1,6 @@
 /**
- * The order in which runs of one key start when the key is in another shard: the oldest first, although shards have
- * clocks of their own, fail over, and several instances carry tickets between them.
+ * When their key is in another shard, the runs of a key still start oldest first. The shards have different clocks and
+ * fail over, and several instances carry the runs' tickets to the key's shard.
  */
 import { createClient } from '@redis/client'
 import { describe, expect, it } from 'vitest'
@@ -27,9 +27,9 @@ interface Shards {
   readonly stopOne: (answers: number, act: () => Promise<unknown>) => void
   readonly stopOther: (answers: number, act: () => Promise<unknown>) => void
   readonly elapse: (ms: number) => Promise<void>
-  /** The clock of the key's shard is ahead of the others by this much. */
+  /** Sets the clock of the key's shard this far ahead of the others, or behind them if the number is negative. */
   readonly setAhead: (ms: number) => Promise<void>
-  /** The key's shard fails over, and has lost what was written last. */
+  /** Simulates a failover of the key's shard that loses its last writes, the tickets among them. */
   readonly loseTickets: () => Promise<void>
 }
 
@@ -79,7 +79,7 @@ async function withShards(work: (shards: Shards) => Promise<void>): Promise<void
   }
 }
 
-/** A client that waits for something after a number of its commands were answered. */
+/** A client that can be stopped once a number of its commands were answered, until an operation has ended. */
 function stoppable(client: NodeRedis) {
   let [left, act]: [number, (() => Promise<unknown>) | undefined] = [0, undefined]
   return {
@@ -103,7 +103,7 @@ function stoppable(client: NodeRedis) {
   }
 }
 
-/** The ticks in the order in which they start, one after another. */
+/** Claims and settles runs one after another, and returns their ticks in the order of their starts. */
 async function startOrder({ claim, settle }: Scene, count: number): Promise<(number | undefined)[]> {
   const order: (number | undefined)[] = []
   for (let round = 0; order.length < count && round < 3 * count; round += 1) {
@@ -133,7 +133,7 @@ describe('runs of one schedule whose key is in another shard', () => {
             let claiming: Promise<unknown> = Promise.resolve()
             const recording = new Promise<void>((resolve, reject) => {
               stopOne(deliverySteps, () => {
-                // The delivery continues when the claim has come so far, and the claim when the delivery has ended.
+                // The delivery waits for this many answers to the claim. The claim then waits for the delivery's end.
                 return new Promise<void>((continueDelivery) => {
                   stopOther(claimSteps, () => {
                     continueDelivery()
@@ -195,7 +195,7 @@ describe('the key of a run in another shard', () => {
       for (let deaths = 1; deaths <= 4; deaths += 1) {
         await one.join(`dying ${deaths}`, 300)
         await one.claimOne(`dying ${deaths}`)
-        // A replica whose clock is behind was promoted: there the lease lasts longer.
+        // As after the promotion of a replica whose clock is behind: by this clock the lease lasts longer.
         if (deaths === 4) await setAhead(-5_000)
         await elapse(1_000)
         await other.store.runs.rescue(100)

@@ -77,7 +77,7 @@ export function runRandomOperation(store: Store, random: Random, common: Shared)
   return operation(store, random, common)
 }
 
-/** Lets all runs finish, and returns what is left unfinished. */
+/** Lets all runs finish, and returns those that are still unfinished after the time. */
 export async function finishAllRuns(store: Store, patienceMs: number): Promise<readonly string[]> {
   for (const id of SCHEDULES) await store.schedules.remove([id])
   const states = ['waiting', 'ready', 'running'] as const

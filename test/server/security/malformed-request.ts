@@ -89,10 +89,10 @@ const VERSIONS = ['HTTP/1.1', 'HTTP/1.1', 'HTTP/1.1', 'HTTP/1.0', 'HTTP/9', ''] 
 const HOSTS = ['Host: 127.0.0.1', 'Host: 127.0.0.1', 'Host: evil.example', 'Host: ', '', 'Host: a b'] as const
 const ENDS = ['\r\n', '\r\n', '\r\n', '\n', '\r'] as const
 
-/** `who` are the headers of a caller without permission to change anything. */
-export function malformedRequest(random: Random, who: readonly [string, ...string[]]): Buffer {
+/** Sends one of the credential headers, none of which permits a change. */
+export function malformedRequest(random: Random, credentials: readonly [string, ...string[]]): Buffer {
   const lines = [`${random.pick(METHODS)} ${random.pick(PATHS)} ${random.pick(VERSIONS)}`, random.pick(HOSTS)]
-  lines.push(random.pick(who))
+  lines.push(random.pick(credentials))
   for (let count = random.integer(0, 5); count > 0; count -= 1) lines.push(random.pick(HEADERS))
   const end = random.pick(ENDS)
   const bytes = Buffer.from(`${lines.join(end)}${end}${end}${random.pick(BODIES)}`, 'latin1')

@@ -213,12 +213,12 @@ describe('10,000 malformed requests', () => {
     const elsewhere = await tokens.create({ role: 'operator', prefix: 'elsewhere/' })
     const before = await everything(belfry)
     const random = seededRandom(7)
-    const who = [
+    const credentials = [
       'X-Nobody: 1',
       `Authorization: Bearer ${viewer.token}`,
       `Authorization: Bearer ${elsewhere.token}`,
     ] as const
-    const requests = Array.from({ length: 10_000 }, () => malformedRequest(random, who))
+    const requests = Array.from({ length: 10_000 }, () => malformedRequest(random, credentials))
     const statuses = new Map<number, number>()
     const worker = async () => {
       for (let bytes = requests.pop(); bytes !== undefined; bytes = requests.pop()) {
