@@ -194,7 +194,7 @@ export class Belfry implements AsyncDisposable {
     return doctor(this.#store, this.#options.clock)
   }
 
-  /** The sinks that instances of this store cannot reach, each with the begin of the outage and the last error. */
+  /** The sinks that instances of this store cannot reach, each with the start of the outage and the last error. */
   unreachableSinks(): Promise<readonly UnreachableSink[]> {
     return unreachableSinks(this.#store)
   }

@@ -50,8 +50,8 @@ export class Lifecycle {
   }
 
   /**
-   * Stops on these signals. The store's opening sets them, because from then on the process may hold a lock, started or
-   * not.
+   * Registers signals that stop the instance. Called when the store opens, because from then on the process may hold a
+   * lock, started or not.
    */
   stopOnSignals(signals: readonly StopSignal[], stop: () => Promise<void>): void {
     if (this.#hasEnded()) return

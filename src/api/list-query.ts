@@ -6,7 +6,7 @@ export function isLook(look: unknown): boolean {
   return Number.isSafeInteger(look) && (look as number) >= 1
 }
 
-/** Checks the filters of a list. They are text, except those with a check of their own in `others`. */
+/** Checks the filters of a list. A filter must be text, unless `others` has a check for it. */
 export function listQuery<Query extends object>(
   query: Query,
   known: readonly (keyof Query & string)[],

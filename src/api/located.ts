@@ -10,7 +10,7 @@ export function located<T>(where: string, parse: () => T): T {
   }
 }
 
-/** The same for the path of an error, for an input that is a part of a larger one. */
+/** Prefixes the `path` of an error, for an input that is a part of a larger one. */
 export async function locatedBelow<T>(path: readonly string[], parse: () => Promise<T>): Promise<T> {
   try {
     return await parse()

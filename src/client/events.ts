@@ -1,4 +1,4 @@
-/** The stream of events: reconnects after a lost connection, and resumes after the last event. */
+/** The stream of events. It reconnects after a lost connection, and resumes after the last event. */
 import type { RunSummary } from '../server/shapes/run.js'
 import { type Requests, ServiceError } from './request.js'
 

@@ -1,6 +1,7 @@
 /**
- * Every default and every limit that users meet. Options, help texts, the HTTP API and the documentation derive from this page
- * or are compared with it by `test/architecture/defaults.test.ts`. Names are those of the options; durations are milliseconds.
+ * Every default and every limit that users meet. Options, help texts, the HTTP API and the documentation derive from
+ * this file or are compared with it by `test/architecture/defaults.test.ts`. Names are those of the options; durations
+ * are milliseconds.
  */
 import type { MissedPolicy, OnFinish, Overlap, WhenBusy } from './policies.js'
 import type { BACKOFFS } from './runs/retry-policy.js'

@@ -35,8 +35,8 @@ export interface Sink {
    */
   check?(options: Json, key?: string): void
   /**
-   * Tells the sink what the names of all keys of the store begin with, where the store has such keys. A sink on the same
-   * server must not write to them, whatever a schedule asks for.
+   * Called with the prefix of all keys of the store, if the store has such keys. A sink on the same server must not
+   * write to keys with this prefix, whatever a schedule requests.
    */
   reserve?(keyPrefix: string): void
   /** Connects. When it throws, the sink counts as unreachable, and `open` is called again before the next try. */
@@ -112,7 +112,7 @@ export interface DeliveryOptions {
 /** The names of these options, for sinks that check their own options. */
 export const DELIVERY_OPTIONS = ['concurrency', 'batch', 'linger', 'inFlight', 'timeout', 'retry', 'ordered'] as const
 
-/** The delivery options among a sink's options, over the sink's own preferences. */
+/** Picks the delivery options from a sink's options. They replace the sink's own preferences. */
 export function deliveryOptions(given: DeliveryOptions, preferred: DeliveryOptions = {}): DeliveryOptions {
   const options: Record<string, unknown> = { ...preferred }
   for (const name of DELIVERY_OPTIONS) if (given[name] !== undefined) options[name] = given[name]

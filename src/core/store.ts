@@ -30,7 +30,10 @@ export interface Store {
   readonly leases: LeaseStore
   readonly instances: InstanceStore
   readonly records: RecordStore
-  /** What the names of all keys begin with, where a sink could write to such keys: sinks refuse it. */
+  /**
+   * The prefix of all keys of the store, for a store on a server that sinks can write to. Sinks refuse to write to keys
+   * with this prefix.
+   */
   readonly keyPrefix?: string
 
   open(): Promise<void>

@@ -3,7 +3,7 @@ import { type ErrorRecord, errorRecord, failure, quote } from '../core/errors.js
 import type { Logger } from '../core/logger.js'
 import type { ClaimedRun } from '../core/store.js'
 
-/** Events that callers can listen to. Listeners cannot change what happened. */
+/** Events that callers can listen to. They are emitted afterwards, so a listener cannot prevent what happened. */
 export interface EventMap {
   'ticks:recorded': { readonly recorded: number; readonly skipped: number }
   'run:started': { readonly run: ClaimedRun }

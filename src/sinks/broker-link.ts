@@ -32,7 +32,7 @@ export type Settle = (at: number, outcome: Delivery) => void
 
 interface Slot<Connection> {
   connection: Promise<Connection>
-  /** Set once connected. */
+  /** The connection; undefined while connecting. */
   value?: Connection
   /** Calls that timed out and that the client may still hold in memory. */
   abandoned: number

@@ -2,8 +2,9 @@
  * Encodes messages in the same way for every transport: a body, and headers beside it.
  *
  * By default the body is `{ id, generated_at, schedule_id, payload }`, the same bytes in every attempt; attempt and
- * token are headers. With `format: 'cloudevents'` it is a CloudEvents 1.0 event: in structured mode one JSON document,
- * in binary mode the payload alone, with the event's attributes as headers.
+ * token are headers. With `format: 'cloudevents'` the message is a CloudEvents 1.0 event. In structured mode the body
+ * is the whole event as one JSON document. In binary mode the body is the payload alone, and headers carry the event's
+ * attributes.
  */
 import { failure, quote } from '../core/errors.js'
 import type { SinkMessage } from '../core/sink.js'

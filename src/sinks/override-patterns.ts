@@ -1,5 +1,5 @@
 /**
- * The patterns by which a sink's owner allows values to schedules.
+ * The patterns by which a sink's owner allows schedules to set values.
  *
  *     orders.new                  exactly this text
  *     orders.*                    `*` stands for any text, also for none, and for dots and slashes too

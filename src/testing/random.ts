@@ -1,4 +1,4 @@
-/** Random numbers that a seed repeats, to reproduce a failure. */
+/** Random numbers that the same seed repeats, to reproduce a failure. */
 export interface Random {
   /** In [0, 1). */
   next(): number

@@ -3,7 +3,7 @@ import { civilFromDays, daysFromCivil, daysInMonth, MAX_INSTANT, MIN_INSTANT, we
 
 test('every day of the years 1 to 9999 has the same date and weekday as in Date', () => {
   const last = Math.floor(MAX_INSTANT / 86_400_000)
-  // 97 is no multiple of a week, a month or a year, so the visited days are of all kinds.
+  // Steps of 97 days visit days of all kinds, because 97 is no multiple of a week, a month or a year.
   for (let day = MIN_INSTANT / 86_400_000; day <= last; day += 97) {
     const date = new Date(day * 86_400_000)
     const packed = civilFromDays(day)

@@ -4,7 +4,7 @@
  *     0 9 * * 1-5   →   minutes 1 << 0, hours 1 << 9, weekdays 0b0111110
  */
 export interface CronFields {
-  /** Bits 0–31 and 32–59 of the seconds and minutes of an hour. */
+  /** The seconds and minutes of an hour: bits 0–31 in `Low`, 32–59 in `High`. */
   readonly secondsLow: number
   readonly secondsHigh: number
   readonly minutesLow: number
@@ -109,7 +109,7 @@ function matchingWeekdays(fields: CronFields, length: number, firstWeekday: numb
   return mask
 }
 
-/** How many days after the first of the month the weekday comes for the first time. */
+/** The number of days from the first of the month to the first day with the given weekday. */
 function firstOf(weekday: number, firstWeekday: number): number {
   return (weekday - firstWeekday + 7) % 7
 }

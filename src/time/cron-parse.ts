@@ -81,7 +81,7 @@ function dayRule(anyMonthDay: boolean, anyWeekday: boolean, both: boolean): DayR
   return both || anyMonthDay || anyWeekday ? DayRule.both : DayRule.either
 }
 
-/** A field is unrestricted when its first entry is `*` itself; `1-31` and `* /2` are restrictions. */
+/** Whether a field is unrestricted: its first entry is `*` alone. `1-31` and `* /2` are restrictions. */
 function isWild(field: Field): boolean {
   const first = field.text.startsWith('+') ? field.text.slice(1) : field.text
   return first === '*' || first === '?' || first.startsWith('*,')

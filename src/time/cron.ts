@@ -1,10 +1,10 @@
 /**
  * A cron expression in a zone.
  *
- * A segment is a stretch of constant offset, and matches are searched in the local time of one segment after the other.
- * Clock changes lie between segments, so one place handles them: the start of a segment. A segment may begin at a later
- * local time than the one before ended: the times between were skipped (a gap). Or it begins at an earlier local time:
- * the times between come a second time (a repeat).
+ * A segment is a stretch of constant offset. The search goes from segment to segment, in local time. Clock changes lie
+ * between segments, so the start of a segment is the only place that handles them. If a segment begins at a later local
+ * time than the one before ended, the times between were skipped (a gap). If it begins at an earlier local time, the
+ * times between come a second time (a repeat).
  */
 import { DAY_MS, MAX_INSTANT, MIN_INSTANT, SECOND_MS } from './calendar.js'
 import type { CronFields } from './cron-fields.js'
@@ -13,9 +13,9 @@ import { describeCron } from './describe.js'
 import type { Timeline } from './timeline.js'
 import { MAX_OFFSET_MS, type Segment, type Zone } from './zone.js'
 
-/** When a schedule fires whose local time lies inside a gap: at the gap's end (the default), or not at all. */
+/** How a local time inside a gap fires: at the gap's end (the default), or not at all. */
 export const DST_GAPS = ['shift', 'skip'] as const
-/** When a schedule fires whose local time comes twice: the first time (the default), or both times. */
+/** How a local time that comes twice fires: the first time (the default), or both times. */
 export const DST_REPEATS = ['first', 'both'] as const
 
 /** What to do with local times that a clock change skipped or repeats. */
@@ -25,8 +25,8 @@ export interface DstRule {
 }
 
 /**
- * After a search has covered this much of a segment, a clock change can repeat only local times that it has covered. So
- * the search jumps to its next local match, past the segments in between.
+ * After this much of a segment, the search has seen all local times that a later clock change can repeat. So it can
+ * jump to its next local match, past the segments in between.
  */
 const BEYOND_ANY_CHANGE_MS = 3 * DAY_MS
 
@@ -110,8 +110,8 @@ export class CronTimeline implements Timeline {
   }
 
   /**
-   * The first local time of a segment that may fire. With `repeat: 'first'` repeated times are left out: the segment
-   * then counts from where the one before ended.
+   * The first local time of a segment that may fire. With `repeat: 'first'` that is not before the local time at which
+   * the earlier segment ended.
    */
   #firstLocal(segment: Segment): number {
     const start = segment.start + segment.offset

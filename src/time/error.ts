@@ -7,7 +7,7 @@
 export class BelfryError<Code extends string = string> extends Error {
   override readonly name = 'BelfryError'
   readonly code: Code
-  /** Where in the input it is wrong, from the outermost field inwards. */
+  /** The path of the wrong field in the input, from the outermost field inwards. */
   declare path?: readonly string[]
 
   constructor(code: Code, message: string, options?: ErrorOptions) {

@@ -6,8 +6,7 @@ import { BelfryError, durationMs, instantMs, timeline } from './index.js'
 const FEW = 5
 
 /**
- * The duration of a call, which may throw only Belfry errors. A slow call is repeated, because the machine may have
- * been busy.
+ * Measures a call, which may throw only Belfry errors. A slow call is repeated, because the machine may have been busy.
  */
 function timed(call: () => void): number {
   let fastest = Number.POSITIVE_INFINITY

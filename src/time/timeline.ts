@@ -77,7 +77,7 @@ export function timeline(spec: TimelineSpec, anchor = 0): Timeline {
   return openTimeline(parseTimeline(spec), checkAnchor(anchor))
 }
 
-/** The text of `cron` may be a cron expression, `@every …` or `@at …`. */
+/** Expands the text of `cron`, which may be a cron expression, `@every …` or `@at …`. */
 function expand(spec: TimelineSpec): CronSpec | EverySpec | AtSpec {
   const given = typeof spec === 'string' ? { cron: spec } : checkSpec(spec)
   if (!('cron' in given)) return given
@@ -99,7 +99,7 @@ function zoneOf({ timezone }: CronSpec): { timezone?: string } {
 }
 
 function checkSpec<T extends object>(spec: T): T {
-  // Own keys only: every array has methods named `at` and `every`.
+  // Only own keys count, because every array has methods named `at` and `every`.
   const given = typeof spec === 'object' && spec !== null
   const kinds = ['cron', 'every', 'at'].filter((kind) => given && Object.hasOwn(spec, kind))
   if (kinds.length === 1) return spec

@@ -23,7 +23,7 @@ const SAMPLE = [
   'Pacific/Kwajalein',
 ]
 
-/** Offsets as the wall clock minus the instant: another way to read them from Intl than that of the zones. */
+/** The wall clock minus the instant. This reads offsets from Intl in another way than zones do. */
 function offsets(name: string): (instant: number) => number {
   const format = new Intl.DateTimeFormat('en-US', {
     timeZone: name,

@@ -16,7 +16,7 @@ import { type Demand, jobs, sinks } from './unserved.js'
 const MAX_READ = 1_000
 /** Skew below this is ignored. */
 const SKEW_MS = 2_000
-/** Skew of an instance's clock at its join below this is ignored: the difference includes the time of the call. */
+/** For an instance's clock at its join, smaller skew is ignored: the difference includes the time of the call. */
 const JOIN_SKEW_MS = 10_000
 const LATE_MS = 10_000
 const MAX_NAMED = 5

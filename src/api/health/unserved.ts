@@ -30,8 +30,8 @@ const SINK: Kind = {
 }
 
 /**
- * Finds jobs that no live instance runs, but a schedule or run needs. Of the known jobs beyond the demand it looks up
- * at most `most`.
+ * Finds jobs that no live instance runs, although a schedule or run needs them. At most `most` further known jobs are
+ * looked up, for schedules that `demand` does not contain.
  */
 export async function jobs(demand: Demand, served: ReadonlySet<string>, store: Store, most: number): Promise<Check> {
   const found = unserved(demand, served, JOB)

@@ -33,7 +33,7 @@ export interface JobOptions<Payload> {
 export type ExclusiveOption<Payload> = boolean | ((payload: Payload) => unknown) | ExclusiveOptions<Payload>
 
 export interface ExclusiveOptions<Payload> {
-  /** Which part of the payload is the key: property paths, or a function. Default the whole payload. */
+  /** The part of the payload that is the key: property paths, or a function. Default the whole payload. */
   readonly by?: readonly string[] | ((payload: Payload) => unknown)
   /** The lock's name, to share it between jobs. */
   readonly name?: string

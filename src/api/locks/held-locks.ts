@@ -17,7 +17,7 @@ export interface HeldLocksOptions {
   readonly clock: Clock
   readonly log: Logger
   readonly keeper: LockKeeper
-  /** Releases that `close()` has to wait for. */
+  /** The releases that `close()` must wait for. */
   readonly inFlight: InFlight
 }
 

@@ -1,4 +1,4 @@
-/** Calls that are still unanswered, for a `close()` that has to wait for them. */
+/** The calls that are still unanswered, so that `close()` can wait for them. */
 export class InFlight {
   readonly #calls = new Set<Promise<unknown>>()
 

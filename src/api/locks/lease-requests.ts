@@ -34,7 +34,7 @@ export interface LeaseRequest {
 
 export interface Granted {
   readonly lease: Lease
-  /** When the call that acquired it was sent, by the monotonic clock. */
+  /** When the call that acquired the lease was sent, by the monotonic clock. */
   readonly sentAt: number
 }
 
@@ -47,7 +47,7 @@ export interface LeaseRequestsOptions {
 
 export class LeaseRequests {
   readonly #options: LeaseRequestsOptions
-  /** Ends the pause of each waiter, by holder. */
+  /** For each waiting holder, the function that ends its pause. */
   readonly #waiters = new Map<string, () => void>()
   #isClosed = false
 

@@ -68,7 +68,7 @@ export class Locks {
     return this.#store.leases.reset(checkName(name, 'lock name'))
   }
 
-  /** Undefined when the lock is held by another. */
+  /** Undefined when another holder has the lock. */
   async acquire(name: string, options?: LockOptions): Promise<Lock | undefined> {
     checkName(name, 'lock name')
     const terms = parseLockOptions(name, options)

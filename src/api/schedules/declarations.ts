@@ -16,7 +16,7 @@ export class Declarations {
   readonly #inputs = new Map<string, ScheduleInput>()
   #definitions = new Map<string, ScheduleDefinition>()
   #hash: string | undefined
-  /** The live sets for which this instance has synced its schedules. */
+  /** The live sets at the last sync of this instance's schedules. A change makes the next sync write them again. */
   #settledFor: string | undefined
 
   constructor(store: Store, app: string | undefined, release: string | undefined) {

@@ -6,7 +6,7 @@ import { type ScheduleView, scheduleView } from './schedule-view.js'
 /** The schedule after the write, and the effect of the write. */
 export type PutOutcome = ScheduleView & { readonly outcome: 'created' | 'updated' | 'unchanged' }
 
-/** A conflict throws: the caller's change was made to another version. */
+/** Returns the outcome. Throws on a conflict, because the caller's change was based on another version. */
 export function putOutcome({ id, ifVersion }: ScheduleWrite, result: PutResult | undefined): PutOutcome {
   if (result === undefined || result.outcome === 'conflict') throw conflict(id, result?.schedule, ifVersion)
   return Object.assign(scheduleView(result.schedule), { outcome: result.outcome })

@@ -34,12 +34,12 @@ export interface AddOptions {
   readonly prefix?: string
 }
 
-/** Fields to change; null removes one. */
+/** The fields to change; null removes a field. */
 export type SchedulePatch = { readonly [Field in keyof ScheduleInput]?: ScheduleInput[Field] | null }
 
 /**
- * How often a patch without `ifVersion` is repeated when the schedule changes meanwhile: it applies to the newest
- * version.
+ * A patch without `ifVersion` applies to the newest version. If the schedule changes meanwhile, the patch is tried
+ * again, at most this often.
  */
 const MAX_PATCHES = 100
 
@@ -178,7 +178,10 @@ export class Schedules {
     return scheduleTicks(this.#store, checkText(id, 'schedule id'), options)
   }
 
-  /** Makes the store's schedules with a prefix equal to these. */
+  /**
+   * Creates and updates schedules so that they equal the given ones. With `prune` it also removes the others under a
+   * prefix.
+   */
   async apply(wanted: Readonly<Record<string, ScheduleInput>>, options: ApplyOptions = {}): Promise<ApplyResult> {
     return applySchedules(this.#store, (id, input) => this.parse(id, input), wanted, options)
   }

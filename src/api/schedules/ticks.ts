@@ -40,7 +40,7 @@ export interface Ticks {
 }
 
 const MAX_LIMIT = 1_000
-/** At most this many pages of the newest runs are read. Then single ticks are looked up. */
+/** The size and the number of pages of the newest runs that are read. Older ticks are looked up one by one. */
 const SCAN_PAGE = 500
 const SCAN_PAGES = 2
 /** For a removed schedule more pages are read: its timeline is gone, so no single ticks can be looked up. */

@@ -4,7 +4,7 @@
  */
 import { DEFAULTS } from '../defaults.js'
 
-/** For a store that knows no lease, because its process has not started an instance. */
+/** The assumed lease of a store whose process has not started an instance. */
 export const USUAL_LEASE_MS = DEFAULTS.instance.leaseMs
 
 /** A loaded server sometimes takes this long, however short the lease is. */

@@ -46,7 +46,7 @@ export function isFreshPlace(until: number, now: number, waitMs: number): boolea
 
 export type AcquireResult =
   | { readonly acquired: true; readonly lease: Lease; readonly now: number }
-  /** Busy; the soonest instant at which a holder's lease runs out. */
+  /** The lease is busy until `until` at least: the earliest expiry among its holders. */
   | { readonly acquired: false; readonly until: number; readonly now: number }
 
 export interface RenewRequest {

@@ -47,13 +47,13 @@ export interface Run {
   readonly createdAt: number
   /** When it may start, or start again. */
   readonly readyAt: number
-  /** The first attempt must start before this instant. */
+  /** The last instant at which the first attempt may start. */
   readonly startBy?: number
   /** How often it was claimed. */
   readonly attempt: number
   /** How many of those attempts count against the job's `retry.attempts`. */
   readonly failures: number
-  /** How often it was claimed after its instance had died. */
+  /** How often the run was claimed again because its instance had died. */
   readonly takeovers: number
   /** The fencing token of the newest attempt. */
   readonly token?: number

@@ -87,7 +87,7 @@ function replace(
   return { outcome: 'updated', schedule: withNext(withPause(kept, existing), now), takeBack: { ...takeBack, skip: [] } }
 }
 
-/** The pause begins now. Ticks that were recorded and never claimed are taken back. */
+/** Pauses a schedule from now on. Ticks that were recorded and never claimed are taken back. */
 export function decidePause(
   schedule: Schedule,
   unclaimed: readonly UnclaimedTick[],

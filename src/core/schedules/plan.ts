@@ -108,7 +108,7 @@ function planDue(draft: Draft, schedule: Plannable, line: Timeline, now: number,
 
 /** How a missed policy treats the ticks of an outage. */
 interface CatchUpRule {
-  /** Older ticks are dropped. */
+  /** Ticks older than this are dropped. */
   readonly maxAgeMs: (missed: Missed) => number
   /** The most ticks that are kept, which are the newest. */
   readonly limit: (missed: Missed) => number
@@ -145,8 +145,8 @@ function planAhead(draft: Draft, schedule: Plannable, line: Timeline, horizon: n
     for (const tick of line.between(draft.cursor, horizon, limit)) if (!draft.decide(tick)) break
     return false
   }
-  // Overlap is decided at the tick's instant. One tick can be recorded ahead only if no run is unfinished, because it
-  // cannot overlap.
+  // Overlap is decided at the tick's instant. Only without an unfinished run can the next tick be recorded ahead,
+  // because there is no run that it could overlap.
   if (draft.isBusy()) return true
   const [tick] = line.between(draft.cursor, horizon, 1)
   if (tick === undefined) return false

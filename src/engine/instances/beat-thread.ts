@@ -21,7 +21,7 @@ export interface BeatThreadOptions {
   readonly clock: Clock
   readonly log: Logger
   readonly maxBlockMs: number
-  /** Called before the thread starts. From then on `loopTurned` must be called regularly. */
+  /** Called before the thread starts. From then on the caller must call `loopTurned` regularly. */
   readonly onStart: () => void
 }
 

@@ -12,7 +12,7 @@
  *       T1            T2      no reply any more     T2 + 0.9 lease     T2 + lease
  *
  * What each step survives:
- * - The reply to a beat is lost: the beat is repeated, and extending twice is extending once.
+ * - The reply to a beat is lost: the beat is repeated, and a second extension does no harm.
  * - The main loop is blocked: the beat thread sends beats (`beat-thread.ts`), and they count here too.
  * - The main loop was blocked past the end of trust: only the store knows whether the lease still holds. One more beat
  *   is sent. Attempts are aborted only if the store refuses it or does not answer soon.

@@ -75,7 +75,7 @@ export class LockKeeper implements LockObserver {
   lost(lock: HeldLock): void {
     const { log, events } = this.#options
     const { name, token, loss } = lock
-    // A stopping process releases its locks on purpose, so that is not worth a warning.
+    // A stopping process releases its locks on purpose, which is not worth a warning.
     if (!this.#isClosed) log.warn({ lock: name, token, why: loss?.message }, 'a lock was lost')
     events.emit('lock:lost', { name, token })
     this.#stopRenewing(lock)

@@ -23,7 +23,7 @@ export interface MetricSample<Value> {
 }
 
 /**
- * The most names of jobs and sinks that become labels: users choose the names. Further ones share the label `other`.
+ * Users choose the names of jobs and sinks, so their number is bounded. Names beyond this many share the label `other`.
  */
 export const MAX_TARGETS = 100
 const OTHER = 'other'

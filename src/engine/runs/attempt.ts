@@ -22,8 +22,8 @@ const MESSAGES: Readonly<Record<AbortReason, string>> = {
 }
 
 /**
- * Gets the aborts and fences of the attempts in one sink call. A call may carry hundreds of attempts: a promise and a
- * signal for each would cost more than the delivery.
+ * Receives the aborts and fences of the attempts in one sink call. A call may carry hundreds of attempts, and a promise
+ * and a signal for each would cost more than the delivery.
  */
 export interface AttemptObserver {
   aborted(attempt: Attempt): void

@@ -1,6 +1,6 @@
 /**
- * The attempts of this process that are claimed and not yet settled. All dispatchers share the list, and the beat sends
- * it.
+ * The attempts of this process that are claimed and not yet settled. All dispatchers share the list, and each beat
+ * sends it to the store.
  *
  * What a claim survives:
  * - The reply to a claim is lost: the store counts the runs as claimed by this instance, but this process does not have

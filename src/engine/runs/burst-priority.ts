@@ -17,19 +17,19 @@ export class BurstPriority {
     this.#clock = clock
   }
 
-  /** A claim was full, so more runs may be due. */
+  /** Called after a full claim: more runs may be due. */
   begin(): void {
     if (this.#state !== 'calm') return
     this.#state = 'burst'
     this.#cancelLimit = this.#clock.after(BURST_MS, () => this.#leave('yielded'))
   }
 
-  /** All slots are taken, and only settling ended attempts frees one. */
+  /** Called when all slots are taken: only settling ended attempts frees one. */
   giveWay(): void {
     if (this.#state === 'burst') this.#leave('yielded')
   }
 
-  /** All due runs have been started. */
+  /** Called when all due runs have been started. */
   end(): void {
     if (this.#state !== 'calm') this.#leave('calm')
   }

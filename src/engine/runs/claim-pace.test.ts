@@ -19,7 +19,7 @@ function setup() {
   const loop = { isBusy: false }
   const pace = new LearningPace({ clock, isLoopBusy: () => loop.isBusy, onFree: () => void freed.push('free') })
   const run = { target: { job: 'a' } } as ClaimedRun
-  /** Claims as many runs as allowed; their handlers together block the loop for this long. */
+  /** Claims as many runs as allowed. Their handlers together block the loop for `heldMs`. */
   function claim(heldMs: number, found = pace.most('a')): void {
     const jobs = [{ name: 'a', limit: pace.most('a') }]
     pace.asked(jobs)

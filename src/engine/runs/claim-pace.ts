@@ -14,7 +14,7 @@ import type { Capacity, ClaimedRun } from '../../core/store.js'
 /** How long the starts of one claim may block the event loop. */
 const HOLD_MS = 200
 const GROWTH = 4
-/** A limit above this counts as no limit. */
+/** A claim of more runs than this is not limited. */
 const ENOUGH = 1_000
 
 export interface ClaimPace {

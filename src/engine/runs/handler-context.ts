@@ -5,7 +5,7 @@ import type { HandlerContext } from '../definitions.js'
 import type { Attempt } from './attempt.js'
 import type { HandlerTransaction } from './handler-transaction.js'
 
-/** The context of one handler call. Most handlers read little of it, so the rest is created on first use. */
+/** The context of one handler call. Most handlers read little of it, so its members are created on first use. */
 export class CallContext implements HandlerContext<unknown> {
   readonly payload: unknown
   readonly run: ClaimedRun

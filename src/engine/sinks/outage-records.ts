@@ -23,7 +23,7 @@ const IDLE_MS = 3_600_000
 
 export class OutageRecords {
   readonly #options: OutageRecordsOptions
-  /** The record's id. The instance's own id would not do, because it changes when the instance rejoins. */
+  /** The record's id. The instance's own id is not used, because it changes when the instance rejoins. */
   readonly #id = randomUUID()
   readonly #loop: Loop
   #isWritten = false
@@ -62,7 +62,7 @@ export class OutageRecords {
       return IDLE_MS
     }
     const { host, pid } = describe()
-    // Set before the reply: a put whose reply is lost may have written the record.
+    // Set before the call: a put whose reply is lost may have written the record.
     this.#isWritten = true
     const body = outageBody(`${host}:${pid}`, outageList)
     await store.records.put({ kind: OUTAGE_KIND, id: this.#id, body, ttlMs: OUTAGE_TTL_MS })

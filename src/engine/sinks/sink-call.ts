@@ -43,7 +43,7 @@ export interface SinkCallOptions {
   /** Called at most once: the call waits for a slow receiver, and others need not wait for it. */
   readonly onSlow: () => void
   readonly storeIdentity: () => string
-  /** Called once for each attempt that has its outcome. */
+  /** Called once for each attempt that gets an outcome. */
   readonly onOutcome: (attempt: Attempt, delivery: Delivery) => void
 }
 

@@ -21,7 +21,7 @@ export interface SinkLaneOptions extends Omit<SinkSettlerOptions, 'onSettled' | 
  * room for many messages.
  */
 const SOON_MS = 2
-/** Room for this many calls counts as much, however many calls the sink allows. */
+/** Room for this many calls is enough for a claim, however many calls the sink allows. */
 const ENOUGH_CALLS = 16
 
 export class SinkLane {
@@ -74,7 +74,7 @@ export class SinkLane {
     return Math.min(room, definition.inFlight - inFlight, health.allowance - this.#probes.size)
   }
 
-  /** Asks for a call of `onFree` as soon as there is room: the last claim got as many messages as it asked for. */
+  /** Requests a call of `onFree` as soon as there is room: the last claim got as many messages as it asked for. */
   wantMore(): void {
     this.#wantsMore = true
   }
@@ -105,7 +105,7 @@ export class SinkLane {
     if (this.#gathering.length >= this.#options.definition.batch) this.#send()
   }
 
-  /** Sends the messages of a claim, all of which are added now, or lets them linger. */
+  /** Called when all messages of a claim are added. Sends them, or lets them linger. */
   gathered(): void {
     const { definition, clock, health } = this.#options
     if (this.#gathering.length === 0) return

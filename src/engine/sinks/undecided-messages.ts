@@ -8,7 +8,7 @@
 import type { Attempt } from '../runs/attempt.js'
 import type { Undecided } from './sink-call.js'
 
-/** The most suspects to remember. More messages than this do not fail because of a single one. */
+/** The most suspects to remember. An outage that fails more messages than this is not the fault of a single one. */
 const MAX_SUSPECTS = 1_000
 
 export class UndecidedMessages {

@@ -28,7 +28,8 @@ export function eachOperation(store: Store, replace: Replace): Store {
 }
 
 /**
- * Wraps every member of an area, its own and those of its class: all are operations. A call looks the member up anew.
+ * Wraps every member of an area, including those of its class: all of them are operations. Each call looks the member
+ * up again.
  */
 function replacedIn<Part extends object>(part: Part, prefix: string, replace: Replace): Part {
   const operations = part as Readonly<Record<string, Operation>>

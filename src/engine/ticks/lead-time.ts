@@ -7,9 +7,9 @@ const USUAL_PART = 0.7
 const RESERVE = 1.5
 
 /**
- * How long before a tick its recording begins. A recording that took long makes the next one begin earlier, up to the
- * whole look-ahead. Usually recording begins later than that: with a look-ahead of one second, schedules that tick
- * every second would be recorded exactly when their previous ticks start.
+ * How long before a tick its recording begins. After a slow recording the next one begins earlier, up to the whole
+ * look-ahead. It usually begins later than that: with a look-ahead of one second, schedules that tick every second
+ * would otherwise be recorded exactly when their previous ticks start.
  */
 export class LeadTime {
   readonly #lookaheadMs: number

@@ -47,7 +47,7 @@ it('a ticker wakes earlier after it was late, and later again when fewer ticks a
   }
   expect(await sleepAfterStep(400, 10)).toBe(0)
   expect(await sleepAfterStep(200, 5)).toBe(2_000 - 900)
-  // A step that finds nothing says nothing about lateness.
+  // A step that finds no schedule does not change the lead.
   expect(await sleepAfterStep(1, 0)).toBe(2_000 - 900)
   expect(await sleepAfterStep(700, 9)).toBe(2_000 - 1_000)
   expect(await sleepAfterStep(10, 9)).toBe(2_000 - 700)

@@ -78,7 +78,8 @@ function planner(log: Logger): Planner {
 }
 
 /**
- * How soon to ask again for due schedules that another instance has locked, and may never record because it crashes.
+ * How soon to ask again for due schedules that another instance has locked. That instance may be stopped or crash
+ * before it records them.
  */
 const LOCKED_MS = 20
 

@@ -11,7 +11,7 @@ export type ErrorKind =
   | 'missing'
   /** The cluster refuses the credentials. */
   | 'credentials'
-  /** A broker refuses for now: it is no longer the leader, or replicas are missing. */
+  /** A broker refuses temporarily: it is no longer the leader, or replicas are missing. */
   | 'broker'
   /** No connection, or no answer. */
   | 'unanswered'

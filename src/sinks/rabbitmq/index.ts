@@ -59,7 +59,7 @@ const MOST_CHANNELS = 32
  * can each close the channel once more.
  */
 const MOST_ROUNDS = 5
-/** Longer than the queues of a cluster need to elect a leader. */
+/** How long the broker may take to confirm: longer than the queues of a cluster need to elect a leader. */
 const CONFIRM_TIMEOUT_MS = 10_000
 /** The longest short string of AMQP, in bytes. */
 const MOST_BYTES = 255
@@ -138,7 +138,7 @@ export function rabbitmq(options: RabbitMqOptions): Sink {
   }
 }
 
-/** Whether a message's key may route it: without a routing key an exchange routes by the message's key. */
+/** Whether a message's key may decide its route: an exchange without a routing key routes by the message's key. */
 function mayRouteByKey({ routingKey, queue, overrides }: RabbitMqOptions): boolean {
   return routingKey === undefined && (queue === undefined || (overrides?.exchange ?? false) !== false)
 }

@@ -6,7 +6,7 @@ import type { Receiver } from './receiver.js'
 
 const GONE = 410
 const TOO_LARGE = 413
-/** The upper bound of a Retry-After, which may be absurd. */
+/** The upper bound of a Retry-After, because receivers may send any number. */
 const MOST_SECONDS = 1e9
 
 /** The error names only the host: the rest of a URL may be a secret. */

@@ -16,7 +16,7 @@ import { type Clock, systemClock } from '../../core/clock.js'
 import { failure } from '../../core/errors.js'
 import type { Delivery, Undelivered } from '../../core/sink.js'
 
-/** Whether the receiver answered. `unknown`: this process ended the call before. */
+/** Whether the receiver answered. `unknown` means that this process ended the call before an answer. */
 export type Contact = 'answered' | 'silent' | 'unknown'
 
 export interface CallResult {
@@ -88,8 +88,8 @@ export class ReceiverLimits {
   }
 
   /**
-   * Begins a call within the limits, and the caller must end it by `end`. If the limits forbid a call, resolves to an
-   * outcome with the reason.
+   * Begins a call that the limits permit; the caller must end it by `end`. Otherwise resolves to an outcome with the
+   * reason.
    */
   async begin(
     receiver: string,

@@ -56,7 +56,7 @@ export async function connectConfluent(brokers: readonly string[], settings: Cli
   const { Producer } = requiredPackage<Confluent>('@confluentinc/kafka-javascript', 'kafka()')
   const { requestTimeoutMs, connectionTimeoutMs } = settings
   const producer = new Producer({ ...configuration(brokers, settings), ...settings.more })
-  // librdkafka reports the reason of a failed connection only in its log. The caller would otherwise get a mere
+  // librdkafka reports the reason of a failed connection only in its log. Without the log, the caller would only get a
   // timeout.
   let lastLog = ''
   producer.on('event.log', ({ message }) => {
