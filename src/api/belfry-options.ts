@@ -27,7 +27,10 @@ export interface BelfryOptions {
   readonly roles?: readonly EngineRole[]
   /** Of the defined jobs, run only these. */
   readonly jobs?: readonly string[]
-  /** Where schedules with `to` deliver. When given, a schedule for a sink that no live instance has is refused. */
+  /**
+   * The sinks by name; a schedule with `to` delivers to the sink of that name. When given, a schedule for a sink that
+   * no live instance has is refused.
+   */
   readonly sinks?: Readonly<Record<string, Sink>>
   /** Attempts that this instance runs at a time. Default 10. */
   readonly concurrency?: number

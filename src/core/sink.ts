@@ -7,9 +7,9 @@
  * - The failure of one message is a value (`Undelivered`). The message is retried with backoff for hours, unless the
  *   value has `retryable: false`. Then the run is `failed` with the reason, and can be retried by hand.
  * - An unreachable sink throws, or returns `unreachable` for messages that it could not deliver. When a call delivers
- *   nothing for that reason, the engine tries another message. If that is delivered, the failure counts against the
- *   messages of the call. Otherwise there is an outage: all messages for this sink wait in the store, use up no
- *   attempts, and the engine probes with one message every few seconds. So return `unreachable` for failures of the
+ *   nothing for that reason, the engine tries one other message. If the sink accepts it, the messages of the failed
+ *   call count as failed. If not, there is an outage: all messages for this sink wait in the store and use up no
+ *   attempts, and every few seconds the engine probes with one message. So return `unreachable` for failures of the
  *   broker, not of the message: no connection, no quorum, no leader, a broker that refuses everything.
  * - Each instance delivers the messages of a key oldest first. Only with `ordered` does a message that is being retried
  *   hold back later ones.

@@ -6,8 +6,8 @@ export interface CopiedData {
 }
 
 /**
- * Copies plain objects and lists member by member, but for the names in `without`. Members that are not enumerable are copied
- * too: clients hide passwords that way.
+ * Copies plain objects and lists member by member, except members that `without` names. Members that are not enumerable
+ * are copied too: clients hide passwords that way.
  */
 export function copyData(value: unknown, without: ReadonlySet<string>): CopiedData {
   const strange: string[] = []

@@ -1,16 +1,17 @@
 import type { ClaimResult } from '../../core/store.js'
 
-/** A little more than half of a thousand that are due at once. */
+/** A small claim: of a thousand runs that are due at once, it starts a little more than half. */
 const SMALL = 512
 const SMALL_CLAIMS = 2
 
 /**
- * How many runs one claim takes. The runs of a claim start together, once all of it is written, so the first claims of a
- * burst are small and start half of a thousand runs early. Later claims are large, because large claims are cheaper.
+ * Sizes the claims of a burst. The runs of a claim start together, when the whole claim is written, so small claims
+ * start their runs sooner. Large claims cost less per run. So the first two claims are small, and later ones take a
+ * whole batch.
  */
 export class ClaimSize {
   readonly #batch: number
-  /** How many claims in a row were full. */
+  /** The number of claims in a row that were full. */
   #full = 0
   #isMuch = false
 
