@@ -2,28 +2,36 @@
 import type { AttemptRef, Instance, InstanceInfo, JobInfo } from '../../../core/instances/instance.js'
 import type { DeclaredSet } from '../../../core/store.js'
 import type { Row } from '../connection/database.js'
-import { listOf, type RowCodec } from '../schema/sql-function.js'
+import { columnsOf, integer, json, listOf, optional, type RowCodec, text } from '../schema/sql-function.js'
+
+const instances = columnsOf({
+  info: json<InstanceInfo>(),
+  joinedAt: integer,
+  beatAt: integer,
+  expiresAt: integer,
+})
 
 export const instanceCodec: RowCodec<Instance> = {
-  select: (alias) => `${alias}.info, ${alias}.joined_at, ${alias}.beat_at, ${alias}.expires_at`,
+  select: instances.select,
   read: (row, from) => {
-    const [info, joinedAt, beatAt, expiresAt] = row.slice(from)
-    return {
-      ...(JSON.parse(info ?? '{}') as InstanceInfo),
-      ...{ joinedAt: Number(joinedAt), beatAt: Number(beatAt), expiresAt: Number(expiresAt) },
-    }
+    const { info, ...instants } = instances.read(row, from)
+    return { ...info, ...instants }
   },
 }
 
+const declarations = columnsOf({
+  hash: text,
+  release: optional(text),
+  schedules: json<string[]>(),
+  firstSeenAt: integer,
+  aliveAt: integer,
+})
+
 export const declarationCodec: RowCodec<DeclaredSet> = {
-  select: (alias) => `${alias}.hash, ${alias}.release, ${alias}.schedules, ${alias}.first_seen_at, ${alias}.alive_at`,
+  select: declarations.select,
   read: (row, from) => {
-    const [hash, release, schedules, firstSeenAt, aliveAt] = row.slice(from)
-    return {
-      ...{ hash: hash ?? '', schedules: JSON.parse(schedules ?? '[]') as string[] },
-      ...{ firstSeenAt: Number(firstSeenAt), aliveAt: Number(aliveAt) },
-      ...(release === null || release === undefined ? {} : { release }),
-    }
+    const { release, ...set } = declarations.read(row, from)
+    return release === undefined ? set : { ...set, release }
   },
 }
 

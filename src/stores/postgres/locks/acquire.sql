@@ -43,28 +43,38 @@ declare
 begin
   hints := '{}';
   now_ms := now_us / 1000;
-  if wait_ms <= 0 then
+  if wait_ms <= 0 and exists (select 1 from belfry.leases l where l.name = lock_name) then
     select count(*) filter (where l.counts_until > now_ms),
         min(l.counts_until) filter (where l.counts_until > now_ms), bool_or(l.holder = holder_id)
       into holders, until, is_own from belfry.lease_times l where l.name = lock_name;
-    if holders >= permit_limit and not is_own and not belfry.is_waited_for(lock_name) then
+    if holders >= permit_limit and not is_own
+      and not exists (select 1 from belfry.waited_for w where w.name = lock_name) then
       return;
     end if;
   end if;
 
   perform belfry.durable();
-  perform belfry.lock_names(array[lock_name]);
+  perform belfry.lock_name(lock_name);
   now_us := belfry.now_us();
   now_ms := now_us / 1000;
 
-  -- What is the holder's own is extended before any waiter is served, even if it has expired.
+  -- Most locks are free. Then none of the questions below is open, and asking them would double the cost.
+  if not exists (select 1 from belfry.leases l where l.name = lock_name)
+    and not exists (select 1 from belfry.waited_for w where w.name = lock_name) then
+    token := belfry.grant_permit(lock_name, holder_id, ttl, instance_id, proof_number, least_token, now_us);
+    acquired_at := now_ms;
+    expires_at := now_ms + ttl;
+    instance := instance_id;
+    return;
+  end if;
+
+  -- The holder's own lease is extended before any waiter is served, even if it has expired.
   update belfry.leases l
   set expires_at = case when l.run is null then now_ms + ttl end,
     proof = case when l.run is null then proof_number end
   where l.name = lock_name and l.holder = holder_id and not l.released;
   if found then
     delete from belfry.waiters w where w.name = lock_name and w.holder = holder_id;
-    hints := belfry.pass_on(array[lock_name], '{}', now_us, 'wait');
   else
     select * into passed from belfry.pass_to_waiters(lock_name, '{}', now_us);
     schedules := passed.schedules;
@@ -94,10 +104,11 @@ begin
   end if;
   hints := hints || belfry.pass_on(array[lock_name], schedules, now_us, 'wait');
   if token is null then
-    -- Without a holder whose time is still to come, one is just proving that it lives: that is over in a moment.
+    -- With no live holder counted, a holder that had expired is proving its life at this moment: ask again soon.
     select coalesce(min(l.counts_until), now_ms + 10) into until
     from belfry.lease_times l where l.name = lock_name and l.counts_until > now_ms;
-    -- A place need not survive a crash of the server: its holder asks again anyway, and others wait for the name.
+    -- A place need not survive a crash of the server, because its waiter asks again. Without the wait for the disk, the
+    -- name is locked for a shorter time.
     if hints = '{}' and cardinality(schedules) = 0 then
       perform set_config('synchronous_commit', 'off', true);
     end if;
@@ -119,27 +130,33 @@ begin
       then w.until else excluded.until end;
 end $$;
 
--- Takes many locks, as far as they are plainly free: held by nobody, and nothing waits. The others are left to
--- `acquire_lock`. Locks: the names, in order.
+-- Takes many locks, as far as they are free: held by nobody, and nothing waits for them. The others are left to
+-- `acquire_lock`. All get the same token: it only has to grow with each grant of a name.
+-- Locks: the names, in order.
 create or replace function belfry.acquire_locks(acquisitions belfry.acquisition[], proof_number integer)
-returns table (place bigint, now_ms bigint, token bigint) language plpgsql as $$
+returns table (name text, holder text, token bigint, acquired_at bigint, expires_at bigint, instance text)
+language plpgsql as $$
 declare
+  names text[] := array(select a.name from unnest(acquisitions) a);
+  free_names text[];
+  new_token bigint;
   now_us bigint;
 begin
   perform belfry.durable();
-  perform belfry.lock_names(array(select a.name from unnest(acquisitions) a));
+  perform belfry.lock_names(names);
   now_us := belfry.now_us();
+  free_names := array(
+    select n.name from belfry.lock_names n
+    where n.name = any (names)
+      and not exists (select 1 from belfry.leases l where l.name = n.name)
+      and not exists (select 1 from belfry.waited_for w where w.name = n.name));
+  select greatest(max(n.last_token) + 1, now_us, (select max(a.floor) from unnest(acquisitions) a)) into new_token
+  from belfry.lock_names n where n.name = any (free_names);
+  update belfry.lock_names n set last_token = new_token where n.name = any (free_names);
   return query
-  with first_of_name as (
-    select distinct on (a.name collate "C") a.name, a.holder, a.ttl_ms, a.instance, a.floor, a.ordinality as place
-    from unnest(acquisitions) with ordinality a order by a.name collate "C", a.ordinality
-  ), free as (
-    select f.*, belfry.next_token(f.name, f.floor, now_us) as new_token
-    from first_of_name f
-    where not exists (select 1 from belfry.leases l where l.name = f.name) and not belfry.is_waited_for(f.name)
-  ), taken as (
-    insert into belfry.leases (name, holder, token, acquired_at, expires_at, instance, proof)
-    select f.name, f.holder, f.new_token, now_us / 1000, now_us / 1000 + f.ttl_ms, f.instance, proof_number from free f
-  )
-  select f.place, now_us / 1000, f.new_token from free f;
+  insert into belfry.leases as l (name, holder, token, acquired_at, expires_at, instance, proof)
+  select distinct on (a.name collate "C")
+    a.name, a.holder, new_token, now_us / 1000, now_us / 1000 + a.ttl_ms, a.instance, proof_number
+  from unnest(acquisitions) a where a.name = any (free_names) order by a.name collate "C"
+  returning l.name, l.holder, l.token, l.acquired_at, l.expires_at, l.instance;
 end $$;

@@ -1,22 +1,46 @@
 /** Leases as rows, and as what the database tells of a lock that was handed to a waiter. */
 import type { AcquireRequest, Lease, ReleaseRequest, RenewRequest } from '../../../core/locks/lease.js'
-import { listOf, type RowCodec } from '../schema/sql-function.js'
+import { boolean, columnsOf, integer, listOf, optional, type RowCodec, text } from '../schema/sql-function.js'
 
-const COLUMNS = ['name', 'holder', 'token', 'acquired_at', 'expires_at', 'instance', 'run', 'released'] as const
+/** What the holder of a lease is told of it. */
+export const grantColumns = {
+  name: text,
+  holder: text,
+  token: integer,
+  acquiredAt: integer,
+  expiresAt: integer,
+  instance: optional(text),
+}
 
 /** Of `belfry.lease_times`. */
+export const leaseColumns = { ...grantColumns, run: optional(text), released: boolean }
+
+const columns = columnsOf(leaseColumns)
+
 export const leaseCodec: RowCodec<Lease> = {
-  select: (alias) => COLUMNS.map((name) => `${alias}.${name}`).join(', '),
-  read: (row, from) => {
-    const [name, holder, token, acquiredAt, expiresAt, instance, run, released] = row.slice(from)
-    return {
-      ...{ name: name ?? '', holder: holder ?? '', token: Number(token) },
-      ...{ acquiredAt: Number(acquiredAt), expiresAt: Number(expiresAt) },
-      ...(instance === null || instance === undefined ? {} : { instance }),
-      ...(run === null || run === undefined ? {} : { run }),
-      ...(released === 't' ? { released: true as const } : {}),
-    }
-  },
+  select: columns.select,
+  read: (row, from) => leaseOf(columns.read(row, from)),
+}
+
+interface LeaseValues {
+  readonly name: string
+  readonly holder: string
+  readonly token: number
+  readonly acquiredAt: number
+  readonly expiresAt: number
+  readonly instance?: string | null | undefined
+  readonly run?: string | undefined
+  readonly released?: boolean
+}
+
+export function leaseOf(values: LeaseValues): Lease {
+  const { name, holder, token, acquiredAt, expiresAt, instance, run, released = false } = values
+  return {
+    ...{ name, holder, token, acquiredAt, expiresAt },
+    ...(instance === null || instance === undefined ? {} : { instance }),
+    ...(run === undefined ? {} : { run }),
+    ...(released ? { released } : {}),
+  }
 }
 
 /** A lease that was handed to a waiter, as the database tells it. */
@@ -29,10 +53,6 @@ export interface Handed {
   readonly instance: string | null
   /** The session that proves its holder's process alive. */
   readonly proof: number | null
-}
-
-export function leaseOf({ name, holder, token, acquiredAt, expiresAt, instance }: Handed): Lease {
-  return { name, holder, token, acquiredAt, expiresAt, ...(instance === null ? {} : { instance }) }
 }
 
 /** As `belfry.acquisition`. */

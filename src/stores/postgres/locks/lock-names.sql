@@ -33,41 +33,35 @@ begin
 end $$;
 
 -- Locks names, in order, and makes those that are missing.
-create or replace function belfry.lock_names(given text[]) returns void language plpgsql as $$
+--
+-- `out_of_turn` is for callers that are further down the list: they have locked the names already, except for those that
+-- came in between. They wait for no name, and try again if another transaction has one.
+create or replace function belfry.lock_names(given text[], out_of_turn boolean default false) returns void
+language plpgsql as $$
 declare
   wanted text[] := array(select distinct g.name from unnest(given) g(name) where g.name is not null);
   locked integer;
 begin
-  if cardinality(wanted) = 0 then
-    return;
-  end if;
-  if cardinality(wanted) = 1 then
-    perform 1 from belfry.lock_names n where n.name = wanted[1] for update;
-    if found then
-      return;
+  if out_of_turn then
+    perform 1 from belfry.lock_names n where n.name = any (wanted) for update skip locked;
+  else
+    if (select count(*) from belfry.lock_names n where n.name = any (wanted)) < cardinality(wanted) then
+      perform belfry.make_names(wanted);
     end if;
+    perform 1 from belfry.lock_names n where n.name = any (wanted) order by n.name for update;
   end if;
-  perform belfry.make_names(wanted);
-  select count(*) into locked
-  from (select 1 from belfry.lock_names n where n.name = any (wanted) order by n.name for update) each_name;
+  get diagnostics locked = row_count;
   if locked < cardinality(wanted) then
-    perform belfry.try_again('a name was pruned meanwhile');
+    perform belfry.try_again('a name came in between, or was pruned');
   end if;
 end $$;
 
--- The same out of turn: names that are locked already, but for what came in between.
-create or replace function belfry.take_names(given text[]) returns void language plpgsql as $$
-declare
-  wanted text[] := array(select distinct g.name from unnest(given) g(name) where g.name is not null);
-  locked integer;
+-- The same for one name, in order.
+create or replace function belfry.lock_name(wanted text) returns void language plpgsql as $$
 begin
-  if cardinality(wanted) = 0 then
-    return;
-  end if;
-  select count(*) into locked
-  from (select 1 from belfry.lock_names n where n.name = any (wanted) for update skip locked) each_name;
-  if locked < cardinality(wanted) then
-    perform belfry.try_again('a key came in between');
+  perform 1 from belfry.lock_names n where n.name = wanted for update;
+  if not found then
+    perform belfry.lock_names(array[wanted]);
   end if;
 end $$;
 

@@ -1,7 +1,7 @@
 import type { AcquireRequest, Lease } from '../../../core/locks/lease.js'
 import type { Database } from '../connection/database.js'
 import { callAll, integer, optional, sqlFunction, text } from '../schema/sql-function.js'
-import { holderRows } from './lease-codec.js'
+import { holderRows, leaseOf } from './lease-codec.js'
 import source from './look.sql'
 
 const look = sqlFunction({
@@ -36,12 +36,11 @@ export async function lookAtLocks(db: Database, requests: readonly AcquireReques
   })
   return found.map(({ nowMs, holders, until, token, acquiredAt, expiresAt, instance }, at) => {
     const { name = '', holder = '' } = requests[at] ?? {}
-    const who = instance === undefined ? {} : { instance }
     return {
       now: nowMs,
       holders,
       until: until ?? Number.POSITIVE_INFINITY,
-      lease: token === undefined ? undefined : { name, holder, token, acquiredAt, expiresAt, ...who },
+      lease: token === undefined ? undefined : leaseOf({ name, holder, token, acquiredAt, expiresAt, instance }),
     }
   })
 }

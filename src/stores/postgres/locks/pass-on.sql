@@ -9,13 +9,6 @@ begin
   return (select count(*) from belfry.lease_times l where l.name = lock_name and l.counts_until > now_ms);
 end $$;
 
--- Whether anything waits for a name.
-create or replace function belfry.is_waited_for(lock_name text) returns boolean language plpgsql as $$
-begin
-  return exists (select 1 from belfry.waiters w where w.name = lock_name)
-    or (belfry.oldest_waiting_for_key(lock_name)).id is not null;
-end $$;
-
 -- Removes holders whose time is over, the longest first, until there is room for one more. A run that held the key is
 -- taken over in the same step. Returns the schedules whose runs were taken over, or null when there is no room after all:
 -- a holder that is proving right now that it lives stays (its renewal has the lease's row, its beat the instance's), and
@@ -73,19 +66,29 @@ begin
   return new_token;
 end $$;
 
--- Gives a lock to a holder, if there is room. Returns schedules to look at, or null when there is none.
+-- Gives a permit to a holder, and returns its token.
+create or replace function belfry.grant_permit(
+  lock_name text, holder_id text, ttl_ms bigint, instance_id text, proof_number integer, least_token bigint, now_us bigint
+) returns bigint language plpgsql as $$
+declare
+  now_ms bigint := now_us / 1000;
+  new_token bigint := belfry.next_token(lock_name, least_token, now_us);
+begin
+  insert into belfry.leases (name, holder, token, acquired_at, expires_at, instance, proof)
+  values (lock_name, holder_id, new_token, now_ms, now_ms + ttl_ms, instance_id, proof_number);
+  return new_token;
+end $$;
+
+-- Gives a permit to a holder, if there is room. Returns schedules to look at, or null when there is none.
 create or replace function belfry.grant_lock(
   lock_name text, holder_id text, ttl_ms bigint, permits integer, instance_id text, proof_number integer,
   least_token bigint, now_us bigint
 ) returns text[] language plpgsql as $$
 declare
-  now_ms bigint := now_us / 1000;
-  schedules text[] := belfry.make_room(lock_name, permits, now_ms);
+  schedules text[] := belfry.make_room(lock_name, permits, now_us / 1000);
 begin
   if schedules is not null then
-    insert into belfry.leases (name, holder, token, acquired_at, expires_at, instance, proof)
-    values (lock_name, holder_id, belfry.next_token(lock_name, least_token, now_us), now_ms, now_ms + ttl_ms, instance_id,
-      proof_number);
+    perform belfry.grant_permit(lock_name, holder_id, ttl_ms, instance_id, proof_number, least_token, now_us);
   end if;
   return schedules;
 end $$;

@@ -15,6 +15,7 @@ declare
   passed record;
   told json;
   told_here json[] := array[]::json[];
+  was_passed_on boolean := false;
 begin
   perform belfry.durable();
   had := false;
@@ -38,41 +39,40 @@ begin
     delete from belfry.leases l where l.name = lock_name and l.holder = holder_id;
   end if;
 
-  select * into passed from belfry.pass_to_waiters(lock_name, here, now_us);
-  for lease in select * from belfry.leases l where l.name = lock_name and l.holder = any (passed.granted) loop
-    told := json_build_object('name', lease.name, 'holder', lease.holder, 'token', lease.token,
-      'acquiredAt', lease.acquired_at, 'expiresAt', lease.expires_at, 'instance', lease.instance, 'proof', lease.proof);
-    if lease.holder = any (here) then
-      told_here := told_here || told;
-    elsif channel <> '' then
-      perform pg_notify(channel, 'handed ' || told);
-    end if;
-  end loop;
-  handed := array_to_json(told_here);
-  hints := belfry.pass_on(array[lock_name], passed.schedules, now_us, 'wait');
-  -- A lock that goes to nobody need not be waited for on disk: if a crash of the server undoes its release, it runs out
-  -- as if its holder had died. One that is held on to may have to last for longer than it would have without.
-  if hints = '{}' and cardinality(passed.granted) = 0 and min_hold_ms <= 0 then
+  if exists (select 1 from belfry.waited_for w where w.name = lock_name) then
+    select * into passed from belfry.pass_to_waiters(lock_name, here, now_us);
+    for lease in select * from belfry.leases l where l.name = lock_name and l.holder = any (passed.granted) loop
+      told := json_build_object('name', lease.name, 'holder', lease.holder, 'token', lease.token,
+        'acquiredAt', lease.acquired_at, 'expiresAt', lease.expires_at, 'instance', lease.instance, 'proof', lease.proof);
+      if lease.holder = any (here) then
+        told_here := told_here || told;
+      elsif channel <> '' then
+        perform pg_notify(channel, 'handed ' || told);
+      end if;
+    end loop;
+    handed := array_to_json(told_here);
+    hints := belfry.pass_on(array[lock_name], passed.schedules, now_us, 'wait');
+    was_passed_on := hints <> '{}' or cardinality(passed.granted) > 0;
+  end if;
+  -- The release of a lock that goes to nobody need not reach the disk: if a crash of the server undoes it, the lease runs
+  -- out as if its holder had died. A lease that is held on to must: it may have been prolonged.
+  if not was_passed_on and min_hold_ms <= 0 then
     perform set_config('synchronous_commit', 'off', true);
   end if;
 end $$;
 
--- Gives many leases back, as far as nothing waits for them. The others are left to `release_lock`.
+-- Gives many leases back, as far as nothing waits for them, and returns the places of those. The others are left to
+-- `release_lock`, and so is a second lease of the same name.
 -- Locks: the names, in order.
-create or replace function belfry.release_locks(releases belfry.lock_holder[]) returns table (place bigint)
+create or replace function belfry.release_locks(names text[], holders text[]) returns table (place integer)
 language plpgsql as $$
 begin
   perform belfry.durable();
-  perform 1 from belfry.lock_names n where n.name = any (array(select g.name from unnest(releases) g))
-  order by n.name for update;
+  perform 1 from belfry.lock_names n where n.name = any (names) order by n.name for update;
   perform set_config('synchronous_commit', 'off', true);
   return query
-  with gone as (
-    delete from belfry.leases l using unnest(releases) with ordinality given
-    where l.name = any (array(select g.name from unnest(releases) g))
-      and l.name = given.name and l.holder = given.holder and not l.released and l.run is null
-      and not belfry.is_waited_for(l.name)
-    returning given.ordinality as place
-  )
-  select g.place from gone g;
+  delete from belfry.leases l
+  where l.name = any (names) and l.holder = holders[array_position(names, l.name)] and not l.released and l.run is null
+    and not exists (select 1 from belfry.waited_for w where w.name = l.name)
+  returning array_position(names, l.name);
 end $$;

@@ -3,7 +3,7 @@ import { failure } from '../../../core/errors.js'
 import type { ReleaseRequest } from '../../../core/locks/lease.js'
 import type { Database } from '../connection/database.js'
 import { boolean, changes, integer, json, milliseconds, sqlFunction, text, texts } from '../schema/sql-function.js'
-import { type Handed, holderRows } from './lease-codec.js'
+import type { Handed } from './lease-codec.js'
 import source from './release.sql'
 
 const releaseOne = sqlFunction({
@@ -37,7 +37,7 @@ export async function releaseLock(
 const releaseMany = sqlFunction({
   name: 'release_locks',
   source,
-  takes: { releases: holderRows },
+  takes: { names: texts, holders: texts },
   gives: { place: integer },
 })
 
@@ -46,7 +46,11 @@ export type Freed = 'freed' | 'in doubt' | 'not freed'
 
 /** Gives those back that nothing waits for, in one transaction. What is not freed is to be released by itself. */
 export async function releaseUnwaited(db: Database, requests: readonly ReleaseRequest[]): Promise<Freed[]> {
-  const { rows, isInDoubt } = await db.writeReportingDoubt(releaseMany.sql, releaseMany.values({ releases: requests }))
+  const values = releaseMany.values({
+    names: requests.map(({ name }) => name),
+    holders: requests.map(({ holder }) => holder),
+  })
+  const { rows, isInDoubt } = await db.writeReportingDoubt(releaseMany.sql, values)
   const results = requests.map((): Freed => (isInDoubt ? 'in doubt' : 'not freed'))
   for (const { place } of rows.map(releaseMany.read)) results[place - 1] = 'freed'
   return results

@@ -2,9 +2,17 @@ import type { Json } from '../../../core/checks/json.js'
 import { checkPageLimit } from '../../../core/checks/page-limit.js'
 import { checkRecordName, type RecordQuery, type RecordWrite, type StoredRecord } from '../../../core/records/record.js'
 import type { Page, RecordPutResult } from '../../../core/store.js'
-import type { Database } from '../connection/database.js'
+import type { Database, Row } from '../connection/database.js'
+import { columnsOf, integer, json, optional, text } from '../schema/sql-function.js'
 
-const COLUMNS = 'r.kind, r.id, r.body, r.written_at, r.expires_at'
+const columns = columnsOf({
+  kind: text,
+  id: text,
+  body: json<Json>(),
+  writtenAt: integer,
+  expiresAt: optional(integer),
+})
+const COLUMNS = columns.select('r')
 const NOW = '(select belfry.now_us() / 1000)'
 const LIVE = `(r.expires_at is null or r.expires_at > ${NOW})`
 
@@ -60,12 +68,7 @@ export async function removeRecord(db: Database, kind: string, id: string): Prom
   return (await db.write(REMOVE, [kind, id])).length > 0
 }
 
-function toRecord([kind, id, body, writtenAt, expiresAt]: readonly (string | null)[]): StoredRecord {
-  const record = {
-    kind: kind ?? '',
-    id: id ?? '',
-    body: JSON.parse(body ?? 'null') as Json,
-    writtenAt: Number(writtenAt),
-  }
-  return expiresAt === null ? record : { ...record, expiresAt: Number(expiresAt) }
+function toRecord(row: Row): StoredRecord {
+  const { expiresAt, ...record } = columns.read(row)
+  return expiresAt === undefined ? record : { ...record, expiresAt }
 }

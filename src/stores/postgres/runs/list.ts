@@ -10,7 +10,7 @@ const GET = `select ${runCodec.select('r')} from belfry.runs r where r.id = $1`
 export async function getRun(db: Database, id: string): Promise<Run | undefined> {
   const number = runNumber(id)
   const [row] = number === undefined ? [] : await db.read(GET, [number])
-  return row === undefined ? undefined : runCodec.read(row, 0)
+  return row === undefined ? undefined : runCodec.read(row)
 }
 
 export async function listRuns(db: Database, query: RunQuery): Promise<Page<Run>> {
@@ -35,7 +35,7 @@ export async function listRuns(db: Database, query: RunQuery): Promise<Page<Run>
   const wanted = where(look === undefined ? [...conditions, ...before] : conditions)
   const most = bind(limit + 1)
   const rows = await db.search(schedule === undefined ? select(table, wanted, most) : bothHalves(wanted, most), values)
-  const items = rows.slice(0, limit).map((row) => runCodec.read(row, 0))
+  const items = rows.slice(0, limit).map((row) => runCodec.read(row))
   const last = items.at(-1)
   if (rows.length > limit && last !== undefined) return { items, next: last.id }
   const end = look === undefined ? undefined : await endOfLook(db, after, look)

@@ -52,7 +52,7 @@ export const runCodec: RowCodec<Mutable<Run>> = {
   read: toRun,
 }
 
-function toRun(row: Row, from: number): Mutable<Run> {
+function toRun(row: Row, from = 0): Mutable<Run> {
   const value = (name: ColumnName) => row[from + AT[name]] ?? null
   const text = (name: ColumnName) => row[from + AT[name]] ?? ''
   const number = (name: ColumnName) => Number(row[from + AT[name]])

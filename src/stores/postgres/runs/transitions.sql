@@ -184,7 +184,7 @@ begin
   hints := '{}';
   perform belfry.take_runs(run_ids);
   keys := array(select r.key from belfry.runs r where r.id = any (run_ids) and r.key is not null);
-  perform belfry.take_names(keys);
+  perform belfry.lock_names(keys, true);
   perform belfry.take_dedupes(run_ids);
   for run in select * from belfry.runs r where r.id = any (run_ids) and r.state < 'succeeded' order by r.id loop
     if run.state = 'running' then

@@ -16,7 +16,7 @@ begin
     perform belfry.try_again('the schedule was changed meanwhile');
   end if;
   keys := array(select r.key from belfry.runs r where r.id = any (found_ids) and r.key is not null);
-  perform belfry.take_names(keys);
+  perform belfry.lock_names(keys, true);
   for run in select * from belfry.runs r where r.id = any (to_skip) order by r.id loop
     perform belfry.end_run(run, 'skipped', now_ms, why);
   end loop;
@@ -34,7 +34,7 @@ declare
 begin
   perform belfry.take_runs(run_ids);
   keys := array(select r.key from belfry.runs r where r.id = any (run_ids) and r.key is not null);
-  perform belfry.take_names(keys);
+  perform belfry.lock_names(keys, true);
   for run in select * from belfry.runs r where r.id = any (run_ids) and r.state < 'running' order by r.id loop
     perform belfry.end_run(run, 'cancelled', now_ms);
   end loop;
@@ -54,7 +54,7 @@ declare
 begin
   perform belfry.take_runs(run_ids);
   keys := array(select r.key from belfry.runs r where r.id = any (run_ids) and r.key is not null);
-  perform belfry.take_names(keys);
+  perform belfry.lock_names(keys, true);
   for run in select * from belfry.runs r where r.id = any (run_ids) and r.state < 'running' order by r.id loop
     perform belfry.end_run(run, 'skipped', now_ms, 'missed');
   end loop;

@@ -77,7 +77,20 @@ export function listOf<Item>(
 export interface RowCodec<Value> {
   /** SQL for the columns of a table's alias. */
   readonly select: (alias: string) => string
-  readonly read: (row: Row, from: number) => Value
+  /** `from` is the place of the first of them in the row. */
+  readonly read: (row: Row, from?: number) => Value
+}
+
+/** Columns by name: `createdAt` is the column `created_at`. */
+export function columnsOf<Gives extends Columns>(gives: Gives): RowCodec<Result<Gives>> {
+  const columns = Object.entries(gives)
+  return {
+    select: (alias) => columns.map(([name, { select = plain }]) => select(`${alias}.${snakeCase(name)}`)).join(', '),
+    read: (row, from = 0) =>
+      Object.fromEntries(
+        columns.map(([name, { decode }], at) => [name, decode(row[from + at] ?? null)]),
+      ) as Result<Gives>,
+  }
 }
 
 type Parameters = Readonly<Record<string, Parameter<never>>>
@@ -111,14 +124,13 @@ export function sqlFunction<Takes extends Parameters, Gives extends Columns>({
 }: SqlFunctionOptions<Takes, Gives>): SqlFunction<Arguments<Takes>, Result<Gives>> & { readonly from: string } {
   if (!source.includes(`function belfry.${name}(`)) throw new Error(`belfry.${name} is not defined in its file`)
   const parameters = Object.entries(takes)
-  const columns = Object.entries(gives)
+  const columns = columnsOf(gives)
   const from = `belfry.${name}(${parameters.map(([each, { sql }], at) => `${snakeCase(each)} => ${sql(`$${at + 1}`)}`).join(', ')})`
   return {
     from,
-    sql: `select ${columns.map(([each, { select = plain }]) => select(`f.${snakeCase(each)}`)).join(', ') || '1'} from ${from} f`,
+    sql: `select ${columns.select('f') || '1'} from ${from} f`,
     values: (args) => parameters.map(([each, { encode }]) => encode(args[each] as never)),
-    read: (row) =>
-      Object.fromEntries(columns.map(([each, { decode }], at) => [each, decode(row[at] ?? null)])) as Result<Gives>,
+    read: (row) => columns.read(row),
   }
 }
 

@@ -40,3 +40,10 @@ select name, holder, token, to_timestamp(acquired_at / 1000.0) as acquired_at,
   to_timestamp(expires_at / 1000.0) as expires_at, instance, run, released,
   (select count(*) from belfry.waiters w where w.name = l.name) as waiting
 from belfry.lease_times l;
+
+-- The names that something waits for: a caller for a lock, or a run for its key.
+create view belfry.waited_for as
+select name from belfry.waiters
+union all
+select case when waits_for = 'key' then key else schedule end from belfry.runs
+where state = 'waiting' and waits_for = 'key';
