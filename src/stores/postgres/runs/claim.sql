@@ -24,6 +24,7 @@ declare
   skipped_ids bigint[] := array[]::bigint[];
   busy_keys text[] := array[]::text[];
   set_aside integer := 0;
+  rounds integer := 0;
   look_again boolean;
   freed_keys text[] := array[]::text[];
   freed_schedules text[] := array[]::text[];
@@ -52,6 +53,7 @@ begin
   -- Round by round: what could not start makes room for others.
   while is_alive and look_again and cardinality(started_ids) < run_limit and set_aside < max_set_aside loop
     look_again := false;
+    rounds := rounds + 1;
     plain_ids := '{}';
     waiting_ids := '{}';
     for candidate in
@@ -116,11 +118,12 @@ begin
     perform belfry.lock_names(freed_keys);
     hints := hints || belfry.pass_on(freed_keys, freed_schedules, now_us, 'wait');
   end if;
-  -- All that this claim gave, in the order in which it started them; also when an earlier try of it did.
+  -- All that this claim gave, in the order in which it started them; also when an earlier try of it did. One round goes by
+  -- priority and age. To look up each place costs time by the square, so only what several rounds gave is sorted by it.
   claimed := array(
     select r from belfry.runs r
     where is_alive and r.instance = instance_id and r.claim = claim_number and r.state = 'running'
-    order by array_position(started_ids, r.id), r.priority desc, r.ready_at, r.id);
+    order by case when rounds > 1 then array_position(started_ids, r.id) end, r.priority desc, r.ready_at, r.id);
   next_ready_at := case
     when set_aside >= max_set_aside then now_ms
     else least(
