@@ -41,6 +41,11 @@ export class Connection {
     return this.#prepare(statement).all(valuesOf(statement as Statement<Given, unknown>, given)) as readonly Row[]
   }
 
+  /** The file as SQLite names it; empty for a database in memory. */
+  fileName(): string {
+    return String(this.driver.prepare("select file from pragma_database_list where name = 'main'").get([])?.file ?? '')
+  }
+
   /**
    * Closes for good, and moves the log into the file before that unless other processes use it: libsql keeps the log open
    * until its statements are collected, and a copy of the file would then lack what is in the log.

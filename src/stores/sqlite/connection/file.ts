@@ -10,8 +10,6 @@ import type { Hint } from '../../../core/connection/hint.js'
 import { failure } from '../../../core/errors.js'
 import type { Connection } from './connection.js'
 import { fileError, isBusy } from './errors.js'
-import source from './file.sql'
-import { type Nothing, statement } from './statements.js'
 import type { Snapshot, Tx } from './tx.js'
 import { type Steps, WriteQueue } from './write-queue.js'
 
@@ -59,9 +57,9 @@ export class SqliteFile {
     return now
   }
 
-  /** The file's own name, as SQLite has it. */
-  name(): string | undefined {
-    return fileName(this.#db)
+  /** The file as SQLite names it. */
+  name(): string {
+    return this.#db.fileName()
   }
 
   async read<Result>(work: (snapshot: Snapshot) => Result): Promise<Result> {
@@ -129,11 +127,4 @@ export class SqliteFile {
       { cause },
     )
   }
-}
-
-const fileNameStatement = statement<Nothing, { file: string }>(source, 'fileName')
-
-/** The file of a connection, as SQLite names it. */
-export function fileName(db: Connection): string | undefined {
-  return db.get(fileNameStatement, {})?.file
 }

@@ -115,7 +115,7 @@ export class OpenFile {
     this.#connection = db
     this.#identity = database === undefined ? new FileIdentity(path, clock) : undefined
     this.#others = new OtherWriters(db, clock, this.listeners.announce)
-    const name = file.name() ?? ''
+    const name = db.fileName()
     if (name !== '') this.#others.watch(name)
     return file
   }

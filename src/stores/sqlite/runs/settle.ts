@@ -2,18 +2,16 @@ import type { Json } from '../../../core/checks/json.js'
 import type { Outcome } from '../../../core/runs/run.js'
 import { toText } from '../../../core/runs/stored-text.js'
 import type { Settlement, SettleResult } from '../../../core/store.js'
-import type { Connection } from '../connection/connection.js'
 import type { SqliteFile } from '../connection/file.js'
-import { statement } from '../connection/statements.js'
 import type { Tx } from '../connection/tx.js'
 import { type RunRow, runNumber } from './run-codec.js'
-import source from './settle.sql'
 import {
   type Ending,
   endCommitted,
   endRun,
   findRun,
   giveBack,
+  isCurrent,
   noteSettled,
   retryLater,
   type Success,
@@ -52,14 +50,6 @@ function settleRun(tx: Tx, { run: id, token, outcome }: Settlement): SettleResul
   if (run.committed === 1) endCommitted(tx, run)
   else applyOutcome(tx, run, outcome)
   return 'settled'
-}
-
-const holdsKey = statement<{ run: number; token: number }, { held: number }>(source, 'holdsKey')
-
-/** Whether the attempt still has the run. An expired key counts as held until another holder took it. */
-export function isCurrent(db: Connection, run: RunRow, token: number): boolean {
-  if (run.state !== 'running' || run.token !== token) return false
-  return run.key === null || db.get(holdsKey, { run: run.id, token }) !== undefined
 }
 
 function applyOutcome(tx: Tx, run: RunRow, outcome: Outcome): void {

@@ -3,6 +3,9 @@
 -- statement: runById
 select * from belfry_runs where id = :run;
 
+-- statement: holdsKey
+select 1 as held from belfry_leases where run = :run and token = :token;
+
 -- statement: startRuns
 -- ready → running. Its token grows: by at least one, and to :leastToken.
 update belfry_runs

@@ -36,6 +36,14 @@ export function findRun(db: Connection, id: string): RunRow | undefined {
   return number === undefined ? undefined : loadRun(db, number)
 }
 
+const holdsKey = statement<{ run: number; token: number }, { held: number }>(source, 'holdsKey')
+
+/** Whether the attempt still has the run. An expired key counts as held until another holder took it. */
+export function isCurrent(db: Connection, run: RunRow, token: number): boolean {
+  if (run.state !== 'running' || run.token !== token) return false
+  return run.key === null || db.get(holdsKey, { run: run.id, token }) !== undefined
+}
+
 type Start = { runs: string; leastToken: number; instance: string; claim: number; now: number }
 const startStatement = statement<Start>(source, 'startRuns')
 

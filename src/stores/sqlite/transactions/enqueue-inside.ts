@@ -4,7 +4,7 @@ import type { EnqueueResult } from '../../../core/store.js'
 import { Connection } from '../connection/connection.js'
 import { driverOf, isHandle } from '../connection/driver.js'
 import { fileError } from '../connection/errors.js'
-import { fileName, type SqliteFile } from '../connection/file.js'
+import type { SqliteFile } from '../connection/file.js'
 import { newTx } from '../connection/tx.js'
 import { atOnce } from '../connection/write-queue.js'
 import { passOn } from '../locks/pass-on.js'
@@ -13,7 +13,7 @@ import { enqueueRuns } from '../runs/enqueue.js'
 /** Makes runs inside a transaction of the caller's: they become visible when it commits. */
 export function enqueueInside(file: SqliteFile, runs: readonly NewRun[], handle: unknown): readonly EnqueueResult[] {
   const db = callersConnection(handle)
-  if (fileName(db) !== file.name()) {
+  if (db.fileName() !== file.name()) {
     throw failure('OPTION_INVALID', 'enqueue: `tx` is a handle on another file than the store’s')
   }
   const tx = newTx(db, file.now(), new Set())
@@ -24,9 +24,8 @@ export function enqueueInside(file: SqliteFile, runs: readonly NewRun[], handle:
     db.exec('release belfry_enqueue')
     return results
   } catch (error) {
-    db.exec('rollback to belfry_enqueue')
-    db.exec('release belfry_enqueue')
-    throw fileError(error, file.name() ?? 'of the store')
+    db.exec('rollback to belfry_enqueue; release belfry_enqueue')
+    throw fileError(error, file.name())
   }
 }
 

@@ -15,8 +15,7 @@ import type { TransactResult } from '../../../core/store.js'
 import type { Connection } from '../connection/connection.js'
 import { statement } from '../connection/statements.js'
 import { runNumber } from '../runs/run-codec.js'
-import { isCurrent } from '../runs/settle.js'
-import { loadRun } from '../runs/transitions.js'
+import { isCurrent, loadRun } from '../runs/transitions.js'
 import source from './transact.sql'
 
 const commitRun = statement<{ run: number; token: number; result: string }>(source, 'commitRun')

@@ -1,2 +1,0 @@
--- statement: fileName
-select file from pragma_database_list where name = 'main';
