@@ -39,7 +39,7 @@ export function storeOn(state: MemoryState): Store {
   const { clock, wakes } = state
   const listeners = new Listeners()
 
-  /** An operation: one time for all of it, its own work, and then what it has freed goes to the next in line. */
+  /** Every operation has one time for all of its work, and ends by handing what it has freed to the waiters. */
   function op<Args extends readonly unknown[], Result>(work: (state: MemoryState, ...args: Args) => Result) {
     return async (...args: Args): Promise<Result> => {
       state.now = clock.now()

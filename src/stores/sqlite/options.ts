@@ -16,7 +16,7 @@ export type SqliteOptions = {
 )
 
 export interface ParsedSqliteOptions {
-  /** Absolute, or words for messages when a handle was given. */
+  /** The absolute path; with a handle, a phrase for error messages. */
   readonly path: string
   readonly database: SqliteHandle | undefined
   readonly clock: Clock
@@ -46,7 +46,7 @@ function checkedPath(path: unknown): string {
   if (path.trim() === '') throw invalid(`path is ${quote(path)}; it must name a file`)
   if (path.includes('\0')) throw invalid(`path is ${quote(path)}; it holds a zero character`)
   if (path === ':memory:') throw invalid('path is ":memory:"; for a store in memory use memory() of belfry/memory')
-  // One letter before the colon is a drive.
+  // A single letter before the colon is a drive of Windows, not the scheme of a URL.
   if (/^[a-z][a-z0-9+.-]+:/i.test(path)) {
     throw invalid(`path is ${quote(path)}; it must be the path of a local file, not a URL`)
   }

@@ -59,7 +59,7 @@ export function sqlite(options: SqliteOptions): Store {
     <Args extends readonly unknown[], Result>(work: (snapshot: Snapshot, ...args: Args) => Result) =>
     async (...args: Args): Promise<Result> =>
       (await open.file()).read((snapshot) => work(snapshot, ...args))
-  /** Operations that read and write as often as they need. */
+  /** Operations that make their own reads and transactions. */
   const uses =
     <Args extends readonly unknown[], Result>(work: (file: SqliteFile, ...args: Args) => Promise<Result>) =>
     async (...args: Args): Promise<Result> =>

@@ -4,8 +4,8 @@ import type { InstanceRecord, MemoryState } from '../schema/state.js'
 import { noteAlive } from './declarations.js'
 
 /**
- * Extends the instance's lease, and with it the keys of its runs. The beat lists what the instance runs. A run that the store
- * gave to an answered claim and that is not in the list never arrived: it is given back.
+ * Extends the instance's lease, and with it the keys of its runs. The beat lists the attempts that the instance runs. If the
+ * list lacks a run that the store started for an answered claim, the reply never arrived: the run is given back.
  */
 export function beatInstance(state: MemoryState, request: BeatRequest): BeatResult {
   const { attempts, claimsSettled, leaseMs } = request

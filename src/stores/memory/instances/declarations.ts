@@ -17,7 +17,7 @@ export function declareSet(
   if (!sets.has(set.hash)) sets.set(set.hash, frozenCopy({ ...set, firstSeenAt: state.now, aliveAt: state.now }))
 }
 
-/** An instance that declares this set lives. */
+/** Notes that a live instance declares this set. */
 export function noteAlive(state: MemoryState, { app, declarations }: InstanceInfo): void {
   if (app === undefined || declarations === undefined) return
   const sets = state.declared.get(app)

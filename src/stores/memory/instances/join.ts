@@ -4,7 +4,7 @@ import type { MemoryState } from '../schema/state.js'
 import { extendInstance } from './beat.js'
 import { noteAlive } from './declarations.js'
 
-/** An instance that lives joins again by beating. One that was declared dead begins anew. */
+/** A live instance that joins again only extends its lease. One that was declared dead starts over. */
 export function joinInstance(state: MemoryState, given: InstanceInfo, leaseMs: number): { readonly now: number } {
   const { now } = state
   const info = frozenCopy(given)

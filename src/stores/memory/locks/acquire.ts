@@ -95,7 +95,7 @@ export function grantLock(state: MemoryState, name: NameRecord, request: Omit<Wa
 
 type Grant = Pick<LeaseRecord, 'holder' | 'token' | 'expiresAt' | 'instance' | 'run' | 'owner'>
 
-/** Writes down a new holder, and its token as the name's last. */
+/** Records a new holder, and its token as the last one of the name. */
 export function addHolder(state: MemoryState, name: NameRecord, grant: Grant): LeaseRecord {
   const lease: LeaseRecord = { ...grant, name, acquiredAt: state.now, released: false, place: NOWHERE }
   name.lastToken = grant.token

@@ -10,7 +10,7 @@ export function inspectLease(state: MemoryState, name: string): Lease[] {
   return record === undefined ? [] : liveHolders(record, state.now).map(toLease)
 }
 
-/** The cursor is the name and the holder of the last one. */
+/** The cursor is the name and the holder of the last lease on the page. */
 export function listLeases(
   state: MemoryState,
   query: { readonly prefix?: string; readonly after?: string; readonly limit: number },

@@ -1,10 +1,10 @@
 /**
- * Gives what an operation has freed to the next in line, before the operation ends. Nothing else does.
+ * Hands what an operation has freed to the next waiter, before the operation ends. No other module does.
  *
  * - A permit of a name goes to the oldest lock that waits, because its caller waits for the answer; else the oldest waiting
  *   runs become ready, as many as permits are free.
- * - When all that is left of a schedule's runs waits for the others (`queue-one`, `queue-all`, `cancel-running`), the oldest
- *   becomes ready.
+ * - When every unfinished run of a schedule waits for the others (`queue-one`, `queue-all`, `cancel-running`), the oldest becomes
+ *   ready.
  */
 import { makeReady } from '../runs/transitions.js'
 import type { Lane, MemoryState, NameRecord } from '../schema/state.js'
@@ -28,8 +28,8 @@ export function passOn(state: MemoryState): void {
 }
 
 /**
- * Gives free permits to the locks that wait, oldest first. Such a lock lasts until its waiter's place would have expired: only
- * asking again proves that the waiter lives. Places that have expired are gone.
+ * Gives free permits to the locks that wait, oldest first. Such a lock lasts only as long as the waiter's place would have: by
+ * asking again, the waiter proves that it lives. Expired places are removed.
  */
 export function grantWaiters(state: MemoryState, name: NameRecord): void {
   for (const waiter of name.waiters.values()) {

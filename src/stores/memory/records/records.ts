@@ -44,7 +44,7 @@ export function removeRecord(state: MemoryState, kind: string, id: string): bool
   return isThere
 }
 
-/** Forgets a record that has expired, or answers false when there is none. */
+/** Deletes a record that has expired, or returns false when there is none. */
 export function pruneRecord(state: MemoryState): boolean {
   for (const shelf of state.records.values()) {
     for (const record of shelf.values()) {

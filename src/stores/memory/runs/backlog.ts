@@ -2,7 +2,7 @@ import { backlogOf, type QueueBacklog } from '../../../core/runs/backlog.js'
 import type { Backlog } from '../../../core/store.js'
 import type { MemoryState } from '../schema/state.js'
 
-/** Counts all that is due: delayed runs are in a queue of their own. */
+/** Runs that are not due yet are in `delayed`, so all of `ready` counts. */
 export function readyBacklog(state: MemoryState): Backlog {
   const queues = Array.from(state.queues, ([target, { ready }]): QueueBacklog => {
     let oldestReadyAt = Number.POSITIVE_INFINITY

@@ -1,8 +1,8 @@
 /**
  * Starting runs: the highest priority first, then the oldest ready instant, then the oldest run.
  *
- * If the reply is lost, the same claim number again starts nothing more and gets the same runs. What the instance never
- * heard of, the next beat gives back (`instances/beat.ts`).
+ * If the reply is lost, a repeated claim with the same number starts nothing more and returns the same runs. Otherwise the next
+ * beat gives them back (`instances/beat.ts`).
  */
 
 import { nextToken } from '../../../core/locks/token.js'
@@ -20,7 +20,7 @@ import {
 import { type RunRecord, toRun } from './run-codec.js'
 import { keyName, makeWait, skipRun, startRun } from './transitions.js'
 
-/** A queue that was asked for, and how many more of its runs can begin. */
+/** A queue of the request, and how many more of its runs may start. */
 interface Asked {
   readonly queue: TargetQueue
   left: number
@@ -53,7 +53,7 @@ function startRuns(
   { claim, limit, floor }: ClaimRequest,
   asked: readonly Asked[],
 ): readonly RunRecord[] {
-  // The same number again: its reply was lost, so the answer is what still runs of it.
+  // A repeated claim number: the first reply was lost, so the answer is the runs of that claim that still run.
   const before = [...instance.running].filter((run) => run.claim === claim)
   if (claim <= instance.claimsSettled || before.length > 0) return before
   const started: RunRecord[] = []
@@ -95,7 +95,7 @@ function tryToStart(state: MemoryState, run: RunRecord, instance: InstanceRecord
   return true
 }
 
-/** A key is a run's to take when a permit is free and no older run of the key is due or waits. */
+/** A run may take a key when a permit is free and no older run of the key is due or waits. */
 function mayTakeKey(state: MemoryState, run: RunRecord, name: NameRecord): boolean {
   const limit = run.key?.limit ?? 1
   grantWaiters(state, name)
@@ -115,7 +115,7 @@ function takeKey(state: MemoryState, run: RunRecord, name: NameRecord, token: nu
   const { instance, owner } = run
   const holder = `run:${run.id}:${token}`
   run.lease = addHolder(state, name, { holder, token, expiresAt: state.now, instance, run, owner })
-  // With permits left, a run that waited only because this one stood before it is next.
+  // With permits left, a younger run that waited only for this one to start is next.
   if ((run.key?.limit ?? 1) > 1) readyWaitingRuns(state, name)
 }
 

@@ -4,7 +4,7 @@ import { NOWHERE } from '../schema/heap.js'
 import type { Dedupe, MemoryState } from '../schema/state.js'
 import type { RunRecord } from './run-codec.js'
 
-/** The entry that refuses another run with this dedupe key, if there is one. */
+/** The entry that holds this dedupe key, if there is one. */
 export function dedupeOf(state: MemoryState, target: Target, dedupe: string): Dedupe | undefined {
   const entry = state.dedupes.get(dedupeId(target, dedupe))
   return entry !== undefined && entry.until > state.now ? entry : undefined
@@ -18,7 +18,7 @@ export function openDedupe(state: MemoryState, run: RunRecord): void {
   state.dedupes.set(id, { id, run: run.id, until: Number.POSITIVE_INFINITY, place: NOWHERE })
 }
 
-/** After its end it refuses for as long as was asked for, whether or not the run stays in the history. */
+/** After the run's end the key refuses others for the time that was asked for, even if the history does not keep the run. */
 export function closeDedupe(state: MemoryState, run: RunRecord): void {
   if (run.dedupe === undefined) return
   const id = dedupeId(run.target, run.dedupe)

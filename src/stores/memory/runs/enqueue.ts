@@ -20,7 +20,7 @@ function enqueueRun(state: MemoryState, run: NewRun): EnqueueResult {
   const refused = refusal(state, run, readyAt)
   if (refused !== undefined) return refused
   const waits = run.schedule !== undefined && mustWait(state, run.schedule, run)
-  // Looked up only now: a lane that `makeWay` has emptied is gone.
+  // The lane is looked up only now, because `makeWay` removes a lane that it has emptied.
   const lane = run.schedule === undefined ? undefined : laneOf(state, run.schedule)
   const { origin, priority, keep, backfill, dedupe, dedupeForMs = 0 } = run
   const target = frozenCopy(run.target)
@@ -51,7 +51,7 @@ function refusal(state: MemoryState, run: NewRun, readyAt: number): EnqueueResul
   return winner === undefined ? undefined : { outcome: 'busy', run: winner.id }
 }
 
-/** The run that has the key, when as many as its limit are due or executing, or one is ready at the same instant. */
+/** The run that keeps the key busy, when as many as its limit are due or running, or one is ready at the same instant. */
 function holderOfKey(state: MemoryState, { key, checkKey }: NewRun, readyAt: number): RunRecord | undefined {
   if (!checkKey || key === undefined || key === 'unstamped') return undefined
   const line = state.names.get(key.name)?.line
@@ -61,8 +61,8 @@ function holderOfKey(state: MemoryState, { key, checkKey }: NewRun, readyAt: num
 }
 
 /**
- * A run of the key that executes, or else the oldest that is due, or else one between attempts, or else the oldest that waits
- * for others of its schedule.
+ * The run that a busy key is reported with: a running one, else the oldest that is due, else one between attempts, else the
+ * oldest that waits for other runs of its schedule.
  */
 function firstEngaged({ engaged, standing, waiting }: KeyLine): RunRecord | undefined {
   for (const run of engaged) if (run.state === 'running') return run

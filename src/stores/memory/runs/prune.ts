@@ -1,4 +1,4 @@
-/** Forgets history and all that expired. Every kind has its oldest at hand, so that the cost is by what is forgotten. */
+/** Deletes old history and all that has expired. Each kind has a list by age, so the cost depends on what is deleted. */
 import type { PruneRequest } from '../../../core/store.js'
 import { dropHolder } from '../locks/release.js'
 import { pruneRecord } from '../records/records.js'
@@ -7,7 +7,7 @@ import { type MemoryState, tidyLane } from '../schema/state.js'
 import { dropDedupe } from './dedupe.js'
 import { forgetRun } from './transitions.js'
 
-/** Each step forgets one thing of its kind, or answers false when none is due. */
+/** Deletes one entry of a kind, or returns false when none is due. */
 type Step = (state: MemoryState, request: PruneRequest) => boolean
 
 const STEPS: readonly Step[] = [pruneRun, pruneSkip, pruneSchedule, pruneLock, pruneName, pruneDedupe, pruneRecord]
@@ -35,7 +35,7 @@ function pruneSkip(state: MemoryState, { maxAgeMs }: PruneRequest): boolean {
   return true
 }
 
-/** A finished schedule goes with its history, once nothing of it is unfinished. */
+/** Deletes a finished schedule when its history is old, too, and none of its runs is unfinished. */
 function pruneSchedule(state: MemoryState, { maxAgeMs }: PruneRequest): boolean {
   for (let link = state.finished.oldest; link !== undefined; link = link.newer) {
     const { schedule, lane } = link.item

@@ -15,7 +15,7 @@ export function rescueRuns(state: MemoryState, limit: number): RescueResult {
     }
     if (instance.running.size === 0) state.instances.delete(instance.info.id)
   }
-  // A lock expires without an operation, so the waiters of all names are looked at.
+  // Locks expire without an operation, so the waiters of all names are served here.
   for (const name of state.blocked) state.freedNames.add(name)
   return { rescued, lost }
 }

@@ -33,7 +33,7 @@ import {
 import { closeDedupe, openDedupe } from './dedupe.js'
 import { frozenCopy, type RunFields, type RunRecord, runRecord } from './run-codec.js'
 
-/** Makes a run; it is in no queue until it becomes ready or waits. */
+/** Adds a run. It is in no queue until it becomes ready or waits. */
 export function addRun(state: MemoryState, fields: RunFields): RunRecord {
   state.lastRun += 1
   const run = runRecord(`r${state.lastRun}`, state.lastRun, fields)
@@ -50,7 +50,7 @@ export function laneSlot({ id, origin, tick, backfill }: Pick<RunRecord, 'id' | 
   return origin === 'backfill' ? `${tick}/${backfill}` : id
 }
 
-/** Puts a run where claims look for it, now or when its time has come. One without its key waits for that first. */
+/** Makes a run ready to be claimed, from `readyAt` on. A run whose key is not known yet waits for its stamp instead. */
 export function makeReady(state: MemoryState, run: RunRecord): void {
   if (run.unstamped) {
     makeWait(state, run, 'stamp')
@@ -95,7 +95,7 @@ export function startRun(state: MemoryState, run: RunRecord, instance: InstanceR
   engageKey(state, run)
 }
 
-/** Moves runs whose time has come to where they can be claimed and where they hold up others. */
+/** Moves runs that have become due to where they can be claimed, and where they count against their key and schedule. */
 export function ripen(state: MemoryState): void {
   const { now, early } = state
   for (const { delayed } of state.queues.values()) {
@@ -117,7 +117,7 @@ export interface Ending {
   readonly result?: Json
 }
 
-/** Ends a run. Its key is released, and the run stays in the history or not. */
+/** Ends a run and releases its key. `keep` says whether the run stays in the history. */
 export function endRun(state: MemoryState, run: RunRecord, to: RunState, ending: Ending = {}): void {
   withdraw(state, run)
   become(run, to)
@@ -163,7 +163,7 @@ export function forgetRun(state: MemoryState, run: RunRecord): void {
   tidyLane(state, run.lane)
 }
 
-/** Takes a run from its instance: its token settles no more, and the run is ready for another instance. */
+/** Takes a run from its instance: its token can no longer settle it, and another instance may claim it. */
 export function takeOver(state: MemoryState, run: RunRecord, died: boolean): 'ready' | 'ended' | 'lost' {
   if (run.cancelRequested) {
     endRun(state, run, 'cancelled')
@@ -186,7 +186,7 @@ export function giveBack(state: MemoryState, run: RunRecord, readyAt: number): v
   makeReady(state, run)
 }
 
-/** Makes a run that has ended ready again, with all its attempts ahead. */
+/** Makes a run that has ended ready again. Its failures and takeovers are counted from zero. */
 export function reopenRun(state: MemoryState, run: RunRecord): void {
   if (run.ended !== undefined) state.ended.remove(run.ended)
   Object.assign(run, {
@@ -197,7 +197,7 @@ export function reopenRun(state: MemoryState, run: RunRecord): void {
   makeReady(state, run)
 }
 
-/** Gives a run its key, or none. One that waited for that alone becomes ready. */
+/** Sets a run's key, or none. A run that waited only for this becomes ready. */
 export function stampRun(state: MemoryState, run: RunRecord, key: RunKey | undefined): void {
   state.stampless.delete(run)
   run.unstamped = false
@@ -235,7 +235,7 @@ export function withdraw(state: MemoryState, run: RunRecord): void {
 }
 
 function become(run: RunRecord, to: RunState): void {
-  // A new record is ready already, and a waiting run may come to wait for something else.
+  // A new record starts as ready, and a waiting run may change what it waits for.
   if (run.state !== to && !mayBecome(run.state, to)) {
     throw failure('TRANSITION_REFUSED', `run ${run.id} is ${run.state} and cannot become ${to}`)
   }
@@ -252,7 +252,7 @@ function enterReady(state: MemoryState, run: RunRecord): void {
   run.line?.push(run)
 }
 
-/** A run that is not due holds up nothing, except a tick: where ticks may not overlap, only one is recorded ahead. */
+/** Of the runs that are not due, only ticks and retries count as unfinished: a second tick must not be recorded ahead. */
 function enterDelayed(state: MemoryState, run: RunRecord): void {
   run.claimHeap = run.queue.delayed
   run.claimHeap.push(run)
@@ -263,7 +263,7 @@ function enterDelayed(state: MemoryState, run: RunRecord): void {
   line.delayed.set(run.readyAt, together.add(run))
 }
 
-/** From when it is due until it ends, a run counts against its key, also between attempts. */
+/** A run counts against its key from when it is due until it ends, also between attempts. */
 function engageKey(state: MemoryState, run: RunRecord): void {
   lineOf(state, run)?.engaged.add(run)
 }
@@ -292,7 +292,7 @@ function releaseRunKey(state: MemoryState, run: RunRecord): void {
   state.freedNames.add(lease.name)
 }
 
-/** A run that goes holds up neither its schedule nor its key any more. */
+/** The run holds up neither its schedule nor its key any more: their waiters may be next. */
 function disengage(state: MemoryState, run: RunRecord): void {
   if (run.lane !== undefined) {
     run.lane.engaged.delete(run)

@@ -25,7 +25,7 @@ export function advanceSchedules(state: MemoryState, request: AdvanceRequest): A
   return { now, schedules: batch.length, recorded, skipped, ...(nextDueAt === undefined ? {} : { nextDueAt }) }
 }
 
-/** Takes all due ones out of the queue first: one that is due again after its step must not be taken twice. */
+/** Takes all due schedules out of the queue first: one that is due again after its step must not be taken twice. */
 function takeDue(state: MemoryState, limit: number, horizon: number): ScheduleRecord[] {
   const batch: ScheduleRecord[] = []
   for (let first = state.due.first; batch.length < limit; first = state.due.first) {
@@ -36,7 +36,7 @@ function takeDue(state: MemoryState, limit: number, horizon: number): ScheduleRe
   return batch
 }
 
-/** Plans all before anything is written: a planner that throws leaves everything as it was. */
+/** Plans all schedules before anything is written: a planner that throws leaves everything as it was. */
 function planAll(
   state: MemoryState,
   batch: readonly ScheduleRecord[],
@@ -60,7 +60,7 @@ function unfinishedOf({ schedule, lane }: ScheduleRecord): Unfinished[] {
   }))
 }
 
-/** Answers how many ticks were new: a tick is unique while its run is known, and behind the cursor for ever. */
+/** Returns how many ticks were new. No instant is recorded twice: the cursor excludes all up to it, and the lane the runs after it. */
 function applyTicks(state: MemoryState, record: ScheduleRecord, plan: Plan): number {
   const { lane, schedule } = record
   const { retractThrough = Number.NEGATIVE_INFINITY, cancelUnfinished, ticks } = plan

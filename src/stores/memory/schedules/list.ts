@@ -3,7 +3,7 @@ import { type Schedule, scheduleState } from '../../../core/schedules/schedule.j
 import type { Page, ScheduleQuery } from '../../../core/store.js'
 import type { MemoryState } from '../schema/state.js'
 
-/** Schedules are replaced and never changed, so that one that was handed out is only frozen. */
+/** Stored schedules are replaced, never changed, so callers get the frozen object itself. */
 export function getSchedule(state: MemoryState, id: string): Schedule | undefined {
   return Object.freeze(state.schedules.get(id)?.schedule)
 }
@@ -32,7 +32,7 @@ function sortedIds(state: MemoryState): readonly string[] {
   return state.sortedIds
 }
 
-/** Where a page begins: after the last id of the one before, or at the first with the prefix. */
+/** Where a page begins: after the cursor, or at the first id with the prefix. */
 function firstIndex(ids: readonly string[], after: string | undefined, prefix: string): number {
   let [low, high] = [0, ids.length]
   const isBefore = (id: string) => (after !== undefined && id <= after) || id < prefix

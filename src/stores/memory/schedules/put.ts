@@ -8,7 +8,7 @@ import { NOWHERE } from '../schema/heap.js'
 import { laneOf, type MemoryState, type ScheduleRecord } from '../schema/state.js'
 import { takeBackTicks, unclaimedTicks } from './take-back.js'
 
-/** What a write of a batch finds, with the writes before it taken into account. */
+/** The state that a write of a batch finds, after the writes before it. */
 interface Staged {
   readonly schedule: Schedule | undefined
   readonly unclaimed: readonly UnclaimedTick[]
@@ -16,7 +16,7 @@ interface Staged {
 
 type Decided = { readonly result: PutResult; readonly takeBack?: TakeBack }
 
-/** Decides on all writes before it does the first, because one that throws must leave nothing behind. */
+/** Decides on all writes before the first is carried out, because an error must leave nothing behind. */
 export function putSchedules(state: MemoryState, writes: readonly ScheduleWrite[]): PutResult[] {
   const staged = new Map<string, Staged>()
   let version = state.lastVersion
@@ -57,7 +57,7 @@ function write(state: MemoryState, { result, takeBack }: Decided): PutResult {
   return { outcome: result.outcome, schedule: writeSchedule(state, result.schedule) }
 }
 
-/** Writes a schedule, new or changed. What it shares with its last version is not copied again. */
+/** Writes a schedule, new or changed. An unchanged definition is not copied again. */
 export function writeSchedule(state: MemoryState, schedule: Schedule): Schedule {
   const known = state.schedules.get(schedule.id)
   const definition =
@@ -80,7 +80,7 @@ function addSchedule(state: MemoryState, schedule: Schedule): ScheduleRecord {
   return record
 }
 
-/** Writes a schedule that is in no queue of due ones, and puts it where its new state belongs. */
+/** Sets a schedule that is not in `due`, and adds it to the indexes that its new state belongs to. */
 export function moveSchedule(state: MemoryState, record: ScheduleRecord, schedule: Schedule): void {
   record.schedule = schedule
   const { id, definition, dueAt, finishedAt } = schedule
@@ -93,7 +93,7 @@ export function moveSchedule(state: MemoryState, record: ScheduleRecord, schedul
   }
   if (definition.key === 'unstamped') state.unstamped.add(id)
   else state.unstamped.delete(id)
-  // A schedule that code declares goes when the code no longer declares it.
+  // A schedule that code declares is removed when the code no longer declares it, not when it has finished.
   const goes = finishedAt !== undefined && definition.onFinish === 'remove' && definition.app === undefined
   if (goes) record.finished ??= state.finished.append(record)
   else if (record.finished !== undefined) {

@@ -12,7 +12,7 @@ export function removeSchedules(state: MemoryState, ids: readonly string[], ifVe
     const { lane, schedule } = record
     if (ifVersion !== undefined && ifVersion !== schedule.version) return 'conflict'
     takeBackTicks(state, lane, decideRemove(schedule, unclaimedTicks(lane), state.now))
-    // Ticks between attempts end. Runs that run, or that were asked for by hand, go on by themselves.
+    // Ticks between attempts are cancelled. Running runs, and runs that were started by hand, go on.
     for (const run of [...lane.engaged]) {
       if (run.origin === 'tick' && run.attempt > 0 && run.state !== 'running') endRun(state, run, 'cancelled')
     }

@@ -1,6 +1,6 @@
 /**
- * A binary heap whose items know their place in it, so that one can leave from the middle: a cancelled run costs nothing later.
- * The place is a field of the item; an item that can be in two heaps at a time has a field for each.
+ * A binary heap whose items know their place in it, so that an item in the middle can be removed. The place is a field of the
+ * item; an item that can be in two heaps at a time has a field for each.
  */
 export type Placed<Slot extends string> = { [Place in Slot]: number }
 

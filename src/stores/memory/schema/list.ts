@@ -1,4 +1,4 @@
-/** A linked list in order of arrival: an item leaves in constant time, pruning takes from the old end, pages from the new. */
+/** A linked list, oldest first, from which any item can be removed in constant time. */
 export interface Link<Item> {
   readonly item: Item
   older: Link<Item> | undefined

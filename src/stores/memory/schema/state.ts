@@ -19,9 +19,9 @@ export interface ScheduleRecord {
   payload: string
   readonly lane: Lane
   place: number
-  /** The schedule's own `dueAt`, where the queue looks for it. */
+  /** A copy of the schedule's `dueAt`, by which `due` is ordered. */
   dueAt: number
-  /** Orders schedules that are due at the same instant: one that was just planned comes last. */
+  /** Orders schedules that are due at the same instant: the one planned last comes last. */
   queued: number
   finished: Link<ScheduleRecord> | undefined
 }
@@ -30,11 +30,11 @@ export interface ScheduleRecord {
 export interface Lane {
   readonly id: string
   record: ScheduleRecord | undefined
-  /** Tick runs by their instant, backfills by instant and name, triggers by their id: what must be unique, is. */
+  /** By what must be unique: ticks by their instant, backfills by instant and name, triggers by their id. */
   readonly runs: Map<number | string, RunRecord>
   /** Unfinished runs that are due or began, and ticks recorded ahead. */
   readonly engaged: Set<RunRecord>
-  /** Those of them that wait for the others. */
+  /** The runs of `engaged` that wait for the others. */
   readonly waiting: RunLine
   readonly skips: Set<SkipRecord>
 }
@@ -81,7 +81,7 @@ export interface LeaseRecord {
   readonly holder: string
   readonly token: number
   readonly acquiredAt: number
-  /** Of a lock. The lease of a run's key runs out with its instance's. */
+  /** For locks only: the key of a run expires with its instance. */
   expiresAt: number
   readonly instance: string | undefined
   readonly run: RunRecord | undefined
@@ -96,7 +96,7 @@ export interface Waiter {
   readonly permits: number
   readonly instance: string | undefined
   readonly floor: number
-  /** When it loses its place in the queue, unless it asks again. */
+  /** When the waiter loses its place in the queue, unless it asks again. */
   readonly until: number
 }
 
@@ -111,7 +111,7 @@ export interface InstanceRecord {
   claimsSettled: number
 }
 
-/** A dedupe key that refuses: of an unfinished run, or for a while after its end. */
+/** A dedupe key that refuses further runs: of an unfinished run, or for a while after its end. */
 export interface Dedupe {
   readonly id: string
   readonly run: string
@@ -121,7 +121,7 @@ export interface Dedupe {
 
 export interface MemoryState {
   readonly clock: Clock
-  /** The time of the operation under way: one for all of it. */
+  /** The store's time for the whole of the current operation. */
   now: number
   frozen: Frozen | undefined
   lastVersion: number
@@ -133,7 +133,7 @@ export interface MemoryState {
   sortedIds: readonly string[] | undefined
   readonly due: Heap<'place', ScheduleRecord>
   readonly unstamped: Set<string>
-  /** Finished schedules that go with their history. */
+  /** Finished schedules that are removed with their history. */
   readonly finished: List<ScheduleRecord>
   readonly lanes: Map<string, Lane>
   readonly skips: List<SkipRecord>
@@ -152,7 +152,7 @@ export interface MemoryState {
   readonly locks: Heap<'place', LeaseRecord>
   /** Names that have waiters. */
   readonly blocked: Set<NameRecord>
-  /** Runs that wait for something and are not due yet: they do not count against their key before. */
+  /** Waiting runs that are not due yet. They count against their key only from then on. */
   readonly early: Heap<'claimPlace', RunRecord>
 
   readonly instances: Map<string, InstanceRecord>
@@ -161,7 +161,7 @@ export interface MemoryState {
   /** By kind, then by id. */
   readonly records: Map<string, Map<string, StoredRecord>>
 
-  /** What the operation under way has freed: `locks/pass-on.ts` serves the waiters before it ends. */
+  /** What the current operation has freed: `locks/pass-on.ts` serves the waiters at its end. */
   readonly freedNames: Set<NameRecord>
   readonly freedLanes: Set<Lane>
   readonly wakes: Set<Hint>

@@ -18,7 +18,7 @@ import { basename, dirname, join, resolve } from 'node:path'
 import { failure } from '../../../core/errors.js'
 import { networkKind } from './network-file-system.js'
 
-/** Whether this user may write there: `true`, or the system's code of why not. */
+/** Returns true when this user may write there, else the system's error code. */
 type Access = (path: string) => true | string
 
 export function checkPath(path: string, access: Access = mayWrite): void {

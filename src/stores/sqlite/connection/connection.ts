@@ -15,19 +15,19 @@ export class Connection {
   }
 
   /**
-   * Begins a write transaction, or throws that the file is busy. Not prepared: libsql leaves a prepared `begin` that met a
-   * busy file unfinished, and later reads on the connection then see an old state.
+   * Begins a write transaction, or throws when the file is busy. The statement is not prepared: libsql does not reset a prepared
+   * `begin` that failed on a busy file, and later reads on the connection then see old data.
    */
   begin(): void {
     this.driver.exec('begin immediate')
   }
 
-  /** Answers how many rows were changed. */
+  /** Returns the number of changed rows. */
   run<Parameters extends Given>(statement: Statement<Parameters, unknown>, given: Parameters): number {
     return this.#prepare(statement).run(valuesOf(statement as Statement<Given, unknown>, given)).changes
   }
 
-  /** Answers the number of the new row. */
+  /** Returns the row id of the new row. */
   insert<Parameters extends Given>(statement: Statement<Parameters, unknown>, given: Parameters): number {
     return this.#prepare(statement).run(valuesOf(statement as Statement<Given, unknown>, given)).lastId
   }
@@ -47,14 +47,14 @@ export class Connection {
   }
 
   /**
-   * Closes for good, and moves the log into the file before that unless other processes use it: libsql keeps the log open
-   * until its statements are collected, and a copy of the file would then lack what is in the log.
+   * Moves the log into the file, then closes the connection. libsql keeps the log open until its statements are
+   * garbage-collected, and a copy of the file would lack what is still in the log.
    */
   finish(): void {
     try {
       this.driver.exec('pragma wal_checkpoint(truncate)')
     } catch {
-      // Other processes use the file, and the last of them does it.
+      // Other processes use the file: the last one that closes it moves the log.
     }
     this.close()
   }
@@ -74,13 +74,13 @@ export class Connection {
 }
 
 const PRAGMAS = [
-  // A wait of SQLite itself would block the event loop: `file.ts` tries a busy file again, by timers.
+  // SQLite's own wait would block the event loop. `file.ts` tries a busy file again by timers.
   'busy_timeout = 0',
   'journal_mode = WAL',
   'synchronous = FULL',
   // Enough for the inner pages of every index, so that writing at random places reads little.
   'cache_size = -16000',
-  // 8 MB: larger checkpoints are rarer, and one still takes milliseconds.
+  // 8 MB: checkpoints are rare, and each takes only milliseconds.
   'wal_autocheckpoint = 2000',
 ]
 

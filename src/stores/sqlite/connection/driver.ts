@@ -1,6 +1,6 @@
 /**
- * The SQLite drivers behind one small seam: `node:sqlite`, libsql, and any handle with the calls of better-sqlite3. Values
- * are numbers, text or null, never booleans: one of the drivers aborts the process on those. Rows are objects by column.
+ * One interface for all SQLite drivers: `node:sqlite`, libsql, and any handle with the calls of better-sqlite3. Parameters are
+ * numbers, text or null, never booleans: one of the drivers aborts the process on a boolean. A row is an object by column name.
  */
 import { createRequire } from 'node:module'
 import { failure } from '../../../core/errors.js'
@@ -18,11 +18,11 @@ export interface Driver {
   prepare(sql: string): PreparedStatement
   exec(sql: string): void
   close(): void
-  /** Whether a transaction is open, where the driver can tell. */
+  /** Whether a transaction is open; undefined when the driver cannot tell. */
   readonly inTransaction: boolean | undefined
   /** Whether the handle was closed. One of the drivers aborts the process when a closed handle is used. */
   readonly closed: boolean
-  /** What a handler's transaction is given: the driver's own handle. */
+  /** The driver's own handle, which a handler's transaction gets. */
   readonly handle: unknown
 }
 
@@ -57,8 +57,8 @@ export function betterSqlite(handle: BetterSqliteHandle): Driver {
     prepare(sql) {
       const statement = handle.prepare(sql)
       let columns: readonly string[] | undefined
-      // libsql adds a member of its own to rows that are objects, and takes twice as long for them as for arrays. Only a
-      // statement that gives rows may be asked for arrays.
+      // libsql reads rows as arrays twice as fast as rows as objects, to which it adds a member. Only a statement that returns
+      // rows has this mode, so the first read sets it.
       const asArrays = () => {
         if (columns === undefined) statement.raw(true)
         columns ??= statement.columns().map(({ name }) => name)
@@ -121,7 +121,7 @@ export function nodeSqlite(handle: NodeSqliteHandle): Driver {
   }
 }
 
-/** Before Node 22.16 the handle does not say whether a transaction is open: an open one refuses another. */
+/** Before Node 22.16 the handle does not say whether a transaction is open. `begin` fails inside one. */
 function isWithinTransaction(handle: NodeSqliteHandle): boolean {
   try {
     handle.exec('begin')
@@ -139,7 +139,7 @@ export function isHandle(handle: unknown): handle is SqliteHandle {
   return typeof prepare === 'function' && typeof exec === 'function'
 }
 
-/** The driver of a handle that the user made, whichever it is. */
+/** The driver for a handle that the user made. */
 export function driverOf(handle: SqliteHandle): Driver {
   return isNodeSqlite(handle) ? nodeSqlite(handle) : betterSqlite(handle)
 }
@@ -152,7 +152,7 @@ function infoOf({ changes, lastInsertRowid }: Info): { changes: number; lastId: 
   return { changes: Number(changes), lastId: Number(lastInsertRowid) }
 }
 
-/** Loads a module of the runtime or of the user's, or throws. */
+/** Loads a module of the runtime or of a package, or throws. */
 export type Load = (module: string) => unknown
 
 const load: Load = createRequire(import.meta.url)

@@ -2,7 +2,7 @@
 import { BelfryError, type ErrorCode, failure } from '../../../core/errors.js'
 import { moved } from './file-identity.js'
 
-/** SQLite's result codes that we tell apart. Extended codes carry the plain one in their low byte. */
+/** The result codes of SQLite that matter here. The low byte of an extended code is its plain code. */
 const BUSY = 5
 const LOCKED = 6
 const READONLY = 8
@@ -23,7 +23,7 @@ const NAMES: Readonly<Record<string, number>> = {
   SQLITE_NOTADB: NOTADB,
 }
 
-/** SQLite has noticed by itself that the file is no longer where it was opened. */
+/** SQLite found that the file was moved or deleted after it was opened. */
 const READONLY_DBMOVED = READONLY | (4 << 8)
 
 /** The result code of an error of any driver; undefined for other errors. */
@@ -42,7 +42,7 @@ function resultCode(error: unknown): number | undefined {
   return code === undefined ? undefined : code & 0xff
 }
 
-/** Another connection is writing: the operation is to be tried again. */
+/** Whether the error says that another connection is writing. The operation can be tried again. */
 export function isBusy(error: unknown): boolean {
   const code = resultCode(error)
   return code === BUSY || code === LOCKED
@@ -59,14 +59,14 @@ const EXPLANATIONS: Readonly<Record<number, Explanation>> = {
   [IOERR]: ['STORE_UNREACHABLE', 'cannot be read or written: the disk reports an error'],
 }
 
-/** A driver's error as ours; any other error as it is. */
+/** Turns a driver's error into a BelfryError. Other errors are returned as they are. */
 export function fileError(error: unknown, file: string): unknown {
   if (error instanceof BelfryError) return error
   if (extendedCode(error) === READONLY_DBMOVED) return moved(file, false)
   return explained(error, file, resultCode(error))
 }
 
-/** An error while opening: libsql throws some of these without a code. */
+/** The same for an error while opening, which libsql may throw without a code. */
 export function openError(error: unknown, file: string): unknown {
   return error instanceof BelfryError ? error : explained(error, file, resultCode(error) ?? CANTOPEN)
 }

@@ -6,9 +6,8 @@ import { failure } from '../../../core/errors.js'
 const LOOK_MS = 500
 
 /**
- * Tells the file that was opened from another one at the same path. A process whose file was deleted or replaced could go on
- * writing to it, and no other process would ever see that. So the path is checked now and then, and operations fail until the
- * file is back.
+ * Notices that the file was deleted or replaced while it is in use. The process could go on writing to the old file, and no other
+ * process would see that. So the path is checked every half second, and operations fail until the opened file is back.
  */
 export class FileIdentity {
   readonly #path: string
@@ -17,7 +16,7 @@ export class FileIdentity {
   #lookedAt: number
   #found: string | undefined
 
-  /** Create it when the file has just been opened. */
+  /** To be called right after the file was opened. */
   constructor(path: string, clock: Clock) {
     this.#path = path
     this.#clock = clock
@@ -26,13 +25,12 @@ export class FileIdentity {
     this.#lookedAt = clock.monotonic()
   }
 
-  /** Throws while another file, or none, is where the opened one was. */
+  /** Throws while the path leads to another file, or to none. */
   check(): void {
     if (this.#clock.monotonic() - this.#lookedAt >= LOOK_MS) this.look()
     if (this.#found !== this.#opened) throw moved(this.#path, this.#found === undefined)
   }
 
-  /** Looks now. */
   look(): void {
     this.#lookedAt = this.#clock.monotonic()
     this.#found = identityOf(this.#path)

@@ -13,10 +13,10 @@ import { fileError, isBusy } from './errors.js'
 import type { Snapshot, Tx } from './tx.js'
 import { type Steps, WriteQueue } from './write-queue.js'
 
-/** The longest pause between two tries of a busy file. After the wait of `URGENT_MS` there is a try every millisecond. */
+/** The longest pause before a busy file is tried again. After `URGENT_MS` of waiting it is tried every millisecond. */
 const MAX_PAUSE_MS = 8
 const URGENT_MS = 50
-/** For how long after a busy try other writers are left gaps. */
+/** How long after a busy try the file counts as contended: transactions are shorter, with gaps for other writers. */
 const CONTENDED_MS = 1_000
 /** How many runs one transaction starts or settles. Bench `runs`: with 300 instead of 1,000 it takes twice as long. */
 const SHARE = { alone: 1_000, contended: 300 } as const
@@ -46,8 +46,8 @@ export class SqliteFile {
   }
 
   /**
-   * The store's time is the host's. When the clock is set back by less than a second, as time services do, time stands still
-   * meanwhile, so that nothing ends before it began. A clock that is set back by more is followed.
+   * The store's time: the host's clock. When the clock is set back by less than a second, as time services do, the store's time
+   * stands still until the clock has caught up, so that nothing ends before it began. A larger step back is followed.
    */
   now(): number {
     const now = this.#options.clock.now()
@@ -66,12 +66,12 @@ export class SqliteFile {
     return this.apart(() => work({ db: this.#db, now: this.now() }))
   }
 
-  /** Runs while no transaction of ours is open. */
+  /** Runs when this process has no transaction open. */
   apart<Result>(attempt: () => Result): Promise<Result> {
     return this.patiently(() => this.#writes.between(attempt))
   }
 
-  /** Runs in a write transaction: all of it or nothing. It may be begun more than once. */
+  /** Runs in a write transaction, all or nothing. When the file is busy, `work` runs again from the start. */
   write<Result>(work: (tx: Tx) => Result): Promise<Result> {
     // biome-ignore lint/correctness/useYield: a short write is one step
     return this.#writes.add(function* (tx) {
@@ -100,7 +100,7 @@ export class SqliteFile {
     }
   }
 
-  /** Whether other processes write too: they try every millisecond when they have waited long, and should find a gap. */
+  /** Whether other processes write, too. Those that have waited long try every millisecond, and need a gap. */
   get contended(): boolean {
     return this.#options.clock.monotonic() - this.#busyAt < CONTENDED_MS
   }

@@ -20,13 +20,13 @@ const KINDS: ReadonlyMap<number, string> = new Map([
   [0xbacbacbc, 'VMware shared folder'],
 ])
 
-/** FUSE may be a local disk or a network: the list of mounts names the kind. */
+/** FUSE serves local and network file systems: the list of mounts tells which. */
 const FUSE = 0x65735546
 const NETWORK_FUSE =
   /^fuse\.(sshfs|ceph|ceph-fuse|glusterfs|s3fs|gcsfuse|rclone|juicefs|davfs2?|mfs|moosefs|lizardfs|smbnetfs|goofys|blobfuse2?|seaweedfs|weed|curlftpfs)$/
 
 export interface FileSystems {
-  /** What `statfs` says of a folder. */
+  /** The type that `statfs` returns for a folder. */
   typeOf(folder: string): number | undefined
   /** The lines of `/proc/self/mountinfo`. */
   mounts(): readonly string[]
@@ -57,7 +57,7 @@ export function networkKind(folder: string, { typeOf, mounts }: FileSystems = sy
   return NETWORK_FUSE.exec(mountTypeOf(folder, mounts()))?.[1]
 }
 
-/** The type of the mount that a folder lies in: the innermost, and of several in one place the last. */
+/** The type of the innermost mount that contains a folder. Of several mounts in one place, the last counts. */
 function mountTypeOf(folder: string, lines: readonly string[]): string {
   let [innermost, type] = ['', '']
   for (const line of lines) {
@@ -68,7 +68,7 @@ function mountTypeOf(folder: string, lines: readonly string[]): string {
   return type
 }
 
-/** `36 35 98:0 / /mnt/data rw,noatime shared:1 - fuse.sshfs host:/ rw`: optional fields end with a dash. */
+/** A line such as `36 35 98:0 / /mnt/data rw,noatime shared:1 - fuse.sshfs host:/ rw`. The dash ends the optional fields. */
 function placeAndType(line: string): readonly string[] {
   const [before = '', after = ''] = line.split(' - ')
   const place = before.split(' ')[4]?.replace(/\\(\d{3})/g, (_, octal) => String.fromCharCode(parseInt(octal, 8)))

@@ -1,4 +1,4 @@
-/** The life of a store's handle: opened by its first use, brought up to date, closed when every `open` has had its `close`. */
+/** Opens the file at its first use and migrates it. Closes it after as many calls of `close` as of `open`. */
 import { Listeners } from '../../../core/connection/listeners.js'
 import { failure } from '../../../core/errors.js'
 import type { AttemptRef } from '../../../core/instances/instance.js'
@@ -24,7 +24,7 @@ export class OpenFile {
   #file: Promise<SqliteFile> | undefined
   #connection: Connection | undefined
   #others: OtherWriters | undefined
-  /** Unset for a handle of the user's. */
+  /** Undefined when the user passed a handle. */
   #identity: FileIdentity | undefined
   /** The connection for handlers' transactions. */
   #second: Connection | undefined
@@ -71,7 +71,7 @@ export class OpenFile {
     return file
   }
 
-  /** Waits for a busy file, but never begins after the signal: the run may be another instance's by then. */
+  /** Waits for a busy file, but never begins after the signal: by then another instance may have the run. */
   async transact(attempt: AttemptRef, work: (tx: unknown) => unknown, signal?: AbortSignal): Promise<TransactResult> {
     const file = await this.file()
     const result = await file.apart(() => {
@@ -84,7 +84,7 @@ export class OpenFile {
 
   #tryTransact(attempt: AttemptRef, work: (tx: unknown) => unknown) {
     const result = transactRun(this.#transactions(), attempt, work)
-    // The work goes on after the promise. Its writes must not reach the file, so its connection is closed.
+    // The callback goes on after its first await. Without a connection its writes cannot reach the file.
     if (result !== 'stale' && 'error' in result && result.error instanceof PromiseRefused) {
       this.#closeSecond()
       return { error: promiseRefused() }
@@ -132,17 +132,17 @@ export class OpenFile {
     }
   }
 
-  /** A connection apart from ours. With a handle of the user's, that handle is all there is. */
+  /** A second connection to the file, or the user's handle if there is one. */
   #transactions(): Connection {
     if (this.#options.database !== undefined && this.#connection !== undefined) return this.#connection
-    // A handler may have kept it, and closed it or begun a transaction on it.
+    // A handler may have kept the handle, and closed it or begun a transaction on it.
     if (this.#second?.driver.closed) this.#second = undefined
     else if (this.#second?.driver.inTransaction) this.#closeSecond()
     if (this.#second === undefined) {
       const db = this.#connect()
       try {
         configure(db)
-        // Opened by its path: it must be the same file.
+        // The path was opened again: it must still be the same file.
         this.#identity?.look()
         this.#identity?.check()
       } catch (error) {
@@ -156,7 +156,7 @@ export class OpenFile {
 
   #closeSecond(): void {
     const { driver } = this.#second ?? {}
-    // libsql closes later than it is told to, and an open transaction would keep the file locked until then.
+    // libsql may close the handle later, and an open transaction would keep the file locked until then.
     if (driver !== undefined && !driver.closed && driver.inTransaction) driver.exec('rollback')
     if (!driver?.closed) this.#second?.close()
     this.#second = undefined

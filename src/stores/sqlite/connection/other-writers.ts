@@ -1,14 +1,14 @@
 /**
- * Hints of what other processes write.
+ * Notices what other processes write, and sends hints.
  *
  * SQLite has no notifications, but every commit is written to the log beside the file, which the system can watch. Our own
  * commits are among these writes, so `pragma data_version` is asked whether another connection has committed: that costs
  * microseconds. Nothing is read while nothing is written.
  *
- * SQLite writes the log first, then syncs it, and only then the commit becomes visible; the system does not tell of that. So
- * after a write there are several looks, further and further apart.
+ * A commit becomes visible only after the log was written and synced, and the system reports the write alone. So several looks
+ * follow each write, at growing intervals.
  *
- * Where the log cannot be watched, or the system drops an event, everything is found by polling.
+ * Where the log cannot be watched, or the system drops an event, polling finds the changes.
  */
 import { type FSWatcher, watch } from 'node:fs'
 import type { Clock } from '../../../core/clock.js'
@@ -34,7 +34,7 @@ export class OtherWriters {
   #version: number | undefined
   #cancelled: ReadonlySet<number> = new Set()
   #lookedAt = Number.NEGATIVE_INFINITY
-  /** How many looks there were since the last write, and the next one. */
+  /** The number of looks since the last write, and the next planned look. */
   #looks = 0
   #next: { readonly at: number; readonly cancel: () => void } | undefined
 
@@ -83,7 +83,7 @@ export class OtherWriters {
     this.#lookIn(LOOKS_MS[0])
   }
 
-  /** A look that is planned sooner stays, so that a busy writer does not put it off for ever. */
+  /** A look that is planned sooner stays, so that a busy writer cannot postpone it for ever. */
   #lookIn(delayMs: number): void {
     const now = this.#clock.monotonic()
     const at = Math.max(now + delayMs, this.#lookedAt + APART_MS)
@@ -95,7 +95,7 @@ export class OtherWriters {
       this.#looks += 1
       const delay = LOOKS_MS[this.#looks]
       if (delay !== undefined) this.#lookIn(delay)
-      // Before the look, so that a write after it is an event again.
+      // The watch begins before the look, so that no write between the two is missed.
       this.#arm()
       this.#look()
     }
@@ -107,7 +107,7 @@ export class OtherWriters {
       const version = this.#dataVersion()
       if (version === this.#version) return
       this.#version = version
-      // Leases are not among them: waiters ask by writing, and would wake each other for ever.
+      // No hint of leases: a waiter that asks writes, so waiters in two processes would wake each other for ever.
       const wakes = new Set<Wake>(['schedules', 'runs', 'settled'])
       // A cancel is hinted at only once, for the same reason: the hint makes an instance beat, which writes.
       if (this.#newCancels()) wakes.add('attempts')

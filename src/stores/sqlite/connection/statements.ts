@@ -54,10 +54,10 @@ export function statementTexts(source: string): ReadonlyMap<string, string> {
   )
 }
 
-/** Where conditions go that a list adds to its statement. */
+/** Marks where a list adds its conditions to a statement. */
 const CONDITIONS = '/* and conditions */'
 
-/** The statement with more conditions, each of which must hold. The optional filters of a list are added like this. */
+/** Adds the conditions of a list's optional filters to its statement. All of them must hold. */
 export function withConditions<Parameters extends Given, Row>(
   { name, sql, parameters }: Statement<Given, Row>,
   conditions: readonly string[],
@@ -84,7 +84,7 @@ function compile<Parameters extends Given, Row>(name: string, text: string): Sta
   return { name, sql: sql.trim().replace(/;$/, ''), parameters }
 }
 
-/** The values of a statement's parameters, in order. A missing one would be null to SQLite: here it is an error. */
+/** The values of a statement's parameters, in order. SQLite would read a missing one as null; here it is an error. */
 export function valuesOf({ name, parameters }: Statement<Given, unknown>, given: Given): Value[] {
   return parameters.map((parameter) => {
     const value = given[parameter]

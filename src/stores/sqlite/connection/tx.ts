@@ -15,7 +15,7 @@ export interface Tx extends Snapshot {
   readonly freedSchedules: Set<string>
   /** What to tell listeners after the commit. */
   readonly wakes: Set<Hint>
-  /** How many runs became ready so far: a claim reads the queue again when it grew meanwhile. */
+  /** How many runs became ready in this operation. When the number has grown, a claim reads the queue again. */
   readied: number
 }
 

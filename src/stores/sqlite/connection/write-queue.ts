@@ -29,7 +29,7 @@ export function* stepwise<Item, Result>(items: readonly Item[], step: (item: Ite
   return results
 }
 
-/** All steps at once. */
+/** Runs all steps without a pause. */
 export function atOnce<Result>(steps: Steps<Result>): Result {
   let step = steps.next()
   while (!step.done) step = steps.next()
@@ -48,7 +48,7 @@ type Done = { readonly result: unknown } | { readonly error: unknown }
 
 /** How long one turn of the event loop may write. */
 const TURN_MS = 10
-/** The gap that is left to other writers, if there are any: half as long as the transaction was, between these. */
+/** The gap for other writers after a transaction: half as long as the transaction took, within these bounds. */
 const GAP_MS = [4, 50] as const
 
 export class WriteQueue {
@@ -57,7 +57,7 @@ export class WriteQueue {
   readonly #file: Pick<SqliteFile, 'now' | 'patiently' | 'contended'>
   #queue: Pending[] = []
   #flushing: Promise<void> | undefined
-  /** Resolves when the transaction ends that was left open between turns. */
+  /** Resolves when the transaction ends that is open between turns; undefined when there is none. */
   #open: Promise<void> | undefined
   /** How long the last transaction kept other processes from writing. */
   #heldMs = 0
@@ -81,7 +81,7 @@ export class WriteQueue {
     await this.#flushing
   }
 
-  /** Runs at once, or when the transaction has ended that was left open between turns. */
+  /** Runs at once, or after the transaction that is open between turns. */
   between<Result>(work: () => Result): Result | Promise<Result> {
     return this.#open === undefined ? work() : this.#open.then(() => this.between(work))
   }
@@ -130,7 +130,7 @@ export class WriteQueue {
     }
   }
 
-  /** Operations leave the queue when they are on disk. */
+  /** Operations leave the queue only after the commit, so that they are repeated when the file is busy. */
   *#writeGroup(group: readonly Pending[]): Steps<void> {
     const { announce, clock, path } = this.#options
     const wakes = new Set<Hint>()
@@ -184,7 +184,7 @@ export class WriteQueue {
     }
   }
 
-  /** Operations that follow each other promise by promise never leave the event loop: all of them are one turn. */
+  /** Notes when we began to write in this turn of the event loop. Operations that only await promises share a turn. */
   #noteTurn(): void {
     if (this.#turnAt !== undefined) return
     this.#turnAt = this.#options.clock.monotonic()

@@ -15,8 +15,8 @@ const settleClaims = statement<One & { claim: number }>(source, 'settleClaims')
 const attemptsOf = statement<One, Attempt>(source, 'attemptsOf')
 
 /**
- * Extends the instance's lease, and with it the keys of its runs. The beat lists what the instance runs. A run that the store
- * gave to an answered claim and that is not in the list never arrived: it is given back.
+ * Extends the instance's lease, and with it the keys of its runs. The beat lists the attempts that the instance runs. If the
+ * list lacks a run that the store started for an answered claim, the reply never arrived: the run is given back.
  */
 export function beatInstance(tx: Tx, request: BeatRequest): BeatResult {
   const { db, now } = tx
@@ -49,7 +49,7 @@ export function extendInstance({ db, now }: Tx, instance: string, leaseMs: numbe
 }
 
 const runningOf = statement<One & { limit: number }, RunRow>(source, 'runningOf')
-/** As SQLite has it. */
+/** SQLite reads a negative limit as none. */
 const NO_LIMIT = -1
 
 export function runningRuns({ db }: Snapshot, instance: string, limit = NO_LIMIT): readonly RunRow[] {

@@ -22,7 +22,7 @@ export function declareSet(
   db.run(declareStatement, { app, hash, release, schedules: JSON.stringify(schedules), now })
 }
 
-/** An instance that declares this set lives. */
+/** Notes that a live instance declares this set. */
 export function noteAlive({ db, now }: Tx, app: string | null, declarations: string | null): void {
   if (app !== null && declarations !== null) db.run(noteAliveStatement, { app, hash: declarations, now })
 }

@@ -19,7 +19,7 @@ const isDead = statement<{ instance: string }, { dead: number }>(source, 'isDead
 const joinStatement = statement<Join>(source, 'join')
 const noteJob = statement<{ name: string; info: string }>(source, 'noteJob')
 
-/** An instance that lives joins again by beating. One that was declared dead begins anew. */
+/** A live instance that joins again only extends its lease. One that was declared dead starts over. */
 export function* joinInstance(tx: Tx, info: InstanceInfo, leaseMs: number): Steps<{ readonly now: number }> {
   const { db, now } = tx
   const { id: instance, app = null, declarations = null } = info

@@ -22,7 +22,7 @@
  *   its row is gone, and renew, release and, for a run, settle are refused.
  * - A holder that dies: the next request after the expiry takes the permit, with a higher token. If the holder was a run's
  *   attempt, the same transaction takes the run over.
- * - A waiter that asks again while the lock is busy only reads, until its place has to be prolonged.
+ * - A waiter that asks again while the lock is busy only reads, until its place has to be extended.
  * - A waiter that dies: its place expires `waitMs` after it last asked, and with it a lock that was handed to it meanwhile.
  */
 import { type AcquireRequest, type AcquireResult, isFreshPlace } from '../../../core/locks/lease.js'
@@ -120,7 +120,7 @@ type Holder = {
 const insertHolder = statement<Holder & { now: number }>(source, 'addHolder')
 const noteToken = statement<{ name: string; token: number }>(source, 'noteToken')
 
-/** Writes down a new holder, and its token as the name's last. */
+/** Records a new holder, and its token as the last one of the name. */
 export function addHolder({ db, now }: Tx, holder: Holder): void {
   db.run(insertHolder, { ...holder, now })
   db.run(noteToken, holder)
@@ -138,8 +138,8 @@ export function makeRoom(tx: Tx, name: string, permits: number): void {
 }
 
 /**
- * The answer for a waiter that still has to wait, without a write. Undefined when something has to be written: otherwise waiters
- * that ask every 250 ms would keep the file's one writer busy.
+ * Answers a waiter that has to go on waiting, by a read alone; undefined when something has to be written. Waiters ask every
+ * 250 ms, and would keep the file's one writer busy if each question were a write.
  */
 export function lookForLease(snapshot: Snapshot, request: AcquireRequest): AcquireResult | undefined {
   if (!hasFreshPlace(snapshot, request)) return undefined
@@ -150,7 +150,7 @@ export function lookForLease(snapshot: Snapshot, request: AcquireRequest): Acqui
 type Place = { name: string; holder: string; ttlMs: number; permits: number }
 const placeOf = statement<Place, { until: number }>(source, 'placeOf')
 
-/** Whether a waiter has a place that need not be prolonged yet. */
+/** Whether a waiter has a place that need not be extended yet. */
 function hasFreshPlace({ db, now }: Snapshot, { name, holder, ttlMs, permits, waitMs = 0 }: AcquireRequest) {
   const place = waitMs > 0 ? db.get(placeOf, { name, holder, ttlMs, permits }) : undefined
   return place !== undefined && isFreshPlace(place.until, now, waitMs)

@@ -11,7 +11,7 @@ export interface LeaseRow {
   readonly instance: string | null
   readonly acquired_at: number
   readonly expires_at: number
-  /** 1 when it was given back before its minimum hold was over. */
+  /** 1 when the holder released it before its minimum hold was over. */
   readonly released: number
 }
 

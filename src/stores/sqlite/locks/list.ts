@@ -15,7 +15,7 @@ export function inspectLease(snapshot: Snapshot, name: string): Lease[] {
 type Range = { name: string; holder: string; prefix: string; beyond: string; now: number; limit: number }
 const listHolders = statement<Range, LeaseRow>(source, 'listHolders')
 
-/** The cursor is the name and the holder of the last one. */
+/** The cursor is the name and the holder of the last lease on the page. */
 export function listLeases(
   { db, now }: Snapshot,
   query: { readonly prefix?: string; readonly after?: string; readonly limit: number },

@@ -23,7 +23,7 @@ select distinct schedule from belfry_runs
 where waits_for = 'overlap' and schedule in (select value from json_each(:schedules));
 
 -- statement: firstOfSchedule
--- The oldest run that waits for earlier runs of its schedule, if all that is unfinished waits.
+-- The oldest run that waits for earlier runs of its schedule, if every unfinished run waits.
 select * from belfry_runs
 where schedule = :schedule and waits_for = 'overlap' and not exists (
   select 1 from belfry_runs

@@ -41,7 +41,7 @@ export function getRecord({ db, now }: Snapshot, kind: string, id: string): Stor
   return row === undefined ? undefined : toRecord(row)
 }
 
-/** After every id there can be: ids are printable ASCII of at most 255 characters. */
+/** Sorts after every id: ids are printable ASCII of at most 255 characters. */
 const END = '~'.repeat(256)
 
 export function listRecords({ db, now }: Snapshot, query: RecordQuery): Page<StoredRecord> {

@@ -1,5 +1,5 @@
 -- statement: readyTargets
--- Steps from each target of the index to the next.
+-- Each lookup goes from one target of the index to the next, however many runs there are.
 with recursive targets (target) as (
   select min(target) from belfry_runs where state = 'ready'
   union all

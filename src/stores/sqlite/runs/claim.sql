@@ -1,5 +1,5 @@
 -- statement: readyGroups
--- The priorities of each target that have ready runs, with the first instant: a look for each, however many runs there are.
+-- The priorities of each target that have ready runs, with the first instant: a lookup for each, however many runs there are.
 with recursive groups (target, priority) as (
   select value, (select max(priority) from belfry_runs where state = 'ready' and target = value) from json_each(:targets)
   union all
@@ -25,7 +25,7 @@ where state = 'ready' and target = :target and priority = :priority and ready_at
 order by ready_at, id limit :limit;
 
 -- statement: claimStatus
--- A claim is a repetition when its runs run, or when the instance counts on no answer any more.
+-- A claim is repeated when runs that it started still run, or when the instance has reported its number as settled.
 select
   expires_at, dead,
   exists (select 1 from belfry_settings where name = 'frozen') as frozen,

@@ -2,8 +2,8 @@
  * Starting runs: the highest priority first, then the oldest ready instant, then the oldest run.
  *
  * A large claim takes several transactions under one claim number. If its reply is lost, the instance does not know these
- * runs, and the next beat gives all of them back (`instances/beat.ts`). The same number again starts nothing more: it gets the
- * same runs.
+ * runs, and the next beat gives all of them back (`instances/beat.ts`). A repeated claim with the same number starts nothing
+ * more, and returns the same runs.
  */
 
 import { nextToken } from '../../../core/locks/token.js'
@@ -68,9 +68,10 @@ class Claim {
   done = false
   readonly #tx: Tx
   readonly #request: ClaimRequest
-  /** How many more runs of each target, in all, and in this transaction. */
+  /** How many more runs of each target may start, and of all targets. */
   readonly #capacities: Map<string, number>
   #room: number
+  /** How many more runs this transaction may look at. */
   #looks: number
 
   constructor(tx: Tx, request: ClaimRequest, before: readonly DueRun[], looks: number) {
@@ -94,7 +95,7 @@ class Claim {
     }
   }
 
-  /** Starts due runs of the highest priority, as far as what was read of them is complete. */
+  /** Starts due runs of the highest priority, as far as their order is known. */
   #startSome(groups: readonly Group[]): void {
     const highest = Math.max(...groups.map(({ priority }) => priority))
     const { runs, completeUpTo } = this.#read(groups.filter(({ priority }) => priority === highest))
@@ -114,7 +115,7 @@ class Claim {
     startRuns(this.#tx, withoutKey, this.#request, nextToken(0, now, this.#request.floor))
   }
 
-  /** The first due runs of some groups. Beyond `completeUpTo` one of the groups may have more than was read. */
+  /** The first due runs of some groups. After `completeUpTo`, runs of a group that were not read may come first. */
   #read(groups: readonly Group[]): { runs: readonly DueRun[]; completeUpTo: DueRun | undefined } {
     const { db, now } = this.#tx
     const ends: DueRun[] = []
@@ -133,7 +134,7 @@ class Claim {
     if (run !== undefined) skipRun(this.#tx, run, 'deadline')
   }
 
-  /** Starts a run with its key, or takes it out of the queue because the key is not its to take. */
+  /** Starts a run with its key, or takes it out of the queue because it may not take the key now. */
   #startKeyed(due: DueRun, key: string): void {
     const tx = this.#tx
     if (!mayTakeKey(tx, due, key)) return
@@ -143,7 +144,7 @@ class Claim {
     const { instance } = this.#request
     const holder = `run:${run.id}:${run.token}`
     addHolder(tx, { name: key, holder, token: run.token, run: run.id, instance, expiresAt: null })
-    // With permits left, a run that waited only because this one stood before it is next.
+    // With permits left, a younger run that waited only for this one to start is next.
     if (keyLimit(run) > 1) readyWaitingRuns(tx, key)
     this.#take(due)
   }
@@ -167,7 +168,7 @@ function isTooLate({ attempt, start_by }: DueRun, now: number): boolean {
   return attempt === 0 && start_by !== null && now > start_by
 }
 
-/** A key is a run's to take when a permit is free and no older run of the key is due or waits. */
+/** A run may take a key when a permit is free and no older run of the key is due or waits. */
 function mayTakeKey(tx: Tx, due: DueRun, key: string): boolean {
   const limit = keyLimit(due)
   grantWaiters(tx, key)
@@ -200,7 +201,7 @@ export function readyGroups({ db }: Snapshot, targets: string): readonly Group[]
 type After = { target: string; priority: number; now: number }
 const nextAfter = statement<After, { at: number | null }>(source, 'nextAfter')
 
-/** The earliest instant still ahead. */
+/** The next instant at which a run of the groups becomes ready; infinite when there is none. */
 function nextReadyAt({ db, now }: Snapshot, groups: readonly Group[]): number {
   const instants = groups.map(({ target, priority, first_at }) => {
     if (first_at > now) return first_at

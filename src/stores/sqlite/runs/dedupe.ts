@@ -10,7 +10,7 @@ const open = statement<Name & { run: number }>(source, 'openDedupe')
 const close = statement<Name & { run: number; until: number }>(source, 'closeDedupe')
 const drop = statement<Name & { run: number }>(source, 'dropDedupe')
 
-/** The run whose dedupe key refuses another one, if any does. */
+/** The run that holds this dedupe key, if there is one. */
 export function dedupeOf({ db, now }: Tx, target: string, dedupe: string): number | undefined {
   return db.get(findDedupe, { target, dedupe, now })?.run
 }
@@ -20,7 +20,7 @@ export function openDedupe({ db }: Tx, target: string, dedupe: string | null, ru
   if (dedupe !== null) db.run(open, { target, dedupe, run })
 }
 
-/** After its end it refuses for as long as was asked for, whether or not the run stays in the history. */
+/** After the run's end the key refuses others for the time that was asked for, even if the history does not keep the run. */
 export function closeDedupe({ db, now }: Tx, { id: run, target, dedupe, dedupe_ms }: RunRow): void {
   if (dedupe === null) return
   if (dedupe_ms === null || dedupe_ms <= 0) db.run(drop, { target, dedupe, run })

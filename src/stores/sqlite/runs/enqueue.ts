@@ -56,7 +56,7 @@ function refusal(tx: Tx, run: NewRun, target: string): EnqueueResult | undefined
 
 const sameInstant = statement<{ key: string; readyAt: number }, { id: number }>(source, 'sameInstant')
 
-/** The run that has the key, when as many as its limit are due or executing, or one is ready at the same instant. */
+/** The run that keeps the key busy, when as many as its limit are due or running, or one is ready at the same instant. */
 function holderOfKey(tx: Tx, { key, checkKey, readyAt, delayMs = 0 }: NewRun): number | undefined {
   if (!checkKey || key === undefined || key === 'unstamped') return undefined
   const at = readyAt ?? tx.now + delayMs
@@ -68,8 +68,8 @@ const firstBegun = statement<{ key: string }, Pick<RunRow, 'id' | 'state'>>(sour
 const firstDueWaiting = statement<{ key: string; now: number }, { id: number }>(source, 'firstDueWaiting')
 
 /**
- * A run of the key that executes, or else the oldest that is due, or else one between attempts, or else the oldest that waits
- * for others of its schedule.
+ * The run that a busy key is reported with: a running one, else the oldest that is due, else one between attempts, else the
+ * oldest that waits for other runs of its schedule.
  */
 function firstEngaged(tx: Tx, key: string): number | undefined {
   const begun = tx.db.get(firstBegun, { key })

@@ -20,7 +20,7 @@ const listWindow = statement<Window, RunRow>(source, 'listRuns')
 
 /** How many runs one read may pass over: a search through the whole history must not block the event loop. */
 const WINDOW = 5_000
-/** After so many windows the runs of a schedule are few among the others, and are read by the schedule's index. */
+/** After so many windows the schedule's runs are rare among the others: the rest is read by the schedule's index. */
 const WINDOWS = 5
 
 /** Newest first, in windows of ids, each of which is a short read. */

@@ -18,7 +18,7 @@ delete from belfry_skips where place in (
   where recorded_at <= :until);
 
 -- statement: finishedSchedules
--- Those that go, and of which no run is unfinished.
+-- Finished schedules that are to be removed and have no unfinished run.
 select id from belfry_schedules s
 where finished_at is not null and finished_at <= :until and on_finish = 'remove'
   and not exists (

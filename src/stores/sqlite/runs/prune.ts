@@ -1,4 +1,4 @@
-/** Forgets history and all that expired. Every kind has an index by age, so that the cost is by what is forgotten. */
+/** Deletes old history and all that has expired. Each kind has an index by age, so the cost depends on what is deleted. */
 import type { PruneRequest } from '../../../core/store.js'
 import type { Connection } from '../connection/connection.js'
 import type { SqliteFile } from '../connection/file.js'
@@ -8,10 +8,10 @@ import { dropHolder } from '../locks/release.js'
 import { forgetSchedule } from '../schedules/remove.js'
 import source from './prune.sql'
 
-/** Each forgets up to so many things of its kind, and says how many. */
+/** Deletes up to `limit` entries of one kind, and returns how many. */
 type Step = (tx: Tx, request: PruneRequest, limit: number) => number
 
-/** How much one transaction forgets. */
+/** How many entries one transaction deletes. */
 const STEP = 250
 
 export async function pruneHistory(file: SqliteFile, request: PruneRequest): Promise<number> {
@@ -64,14 +64,14 @@ const endedRange = statement<Record<never, never>, { oldest: number | null; newe
 )
 const countStatement = statement<Record<never, never>, { runs: number }>(source, 'countEnded')
 
-/** How many runs have ended; an upper bound of that while it is small enough. */
+/** How many runs have ended. While an upper bound is at most `enough`, it is returned instead. */
 function countEnded(db: Connection, enough: number): number {
   const { oldest, newest } = db.get(endedRange, {}) ?? {}
   const most = (newest ?? 0) - (oldest ?? 1) + 1
   return most <= enough ? most : (db.get(countStatement, {})?.runs ?? 0)
 }
 
-/** A finished schedule goes with its history, once nothing of it is unfinished. */
+/** Deletes a finished schedule when its history is old, too, and none of its runs is unfinished. */
 function pruneSchedules(tx: Tx, { maxAgeMs }: PruneRequest, limit: number): number {
   const gone = tx.db.all(finishedSchedules, { until: tx.now - maxAgeMs, now: tx.now, limit })
   for (const { id } of gone) forgetSchedule(tx, id)

@@ -5,7 +5,7 @@ select id from belfry_instances where expires_at <= :now order by place;
 update belfry_instances set dead = 1 where id = :instance and expires_at <= :now;
 
 -- statement: namesWithWaiters
--- Steps from each name that a lock or a run waits for to the next.
+-- The names that a lock or a run waits for: each lookup goes from one name of the indexes to the next.
 with recursive blocked (name) as (
   select min(name) from (
     select (select min(name) from belfry_waiters where name > :after) as name
@@ -19,7 +19,7 @@ with recursive blocked (name) as (
 select name from blocked where name is not null limit :limit;
 
 -- statement: schedulesWithWaiters
--- Steps from each schedule with a run that waits for the others to the next.
+-- The schedules with a run that waits for the others, found in the same way.
 with recursive schedules (schedule) as (
   select min(schedule) from belfry_runs where waits_for = 'overlap' and schedule > :after
   union all

@@ -49,7 +49,7 @@ type Range = { after: string; limit: number }
 const namesWithWaiters = statement<Range, { name: string }>(source, 'namesWithWaiters')
 const schedulesWithWaiters = statement<Range, { name: string }>(source, 'schedulesWithWaiters')
 
-/** Frees the names that have waiters and could serve one: `passOn` does the rest. */
+/** Marks what could serve a waiter as freed: `passOn` then serves it. */
 async function serveWaiters(
   file: SqliteFile,
   select: Statement<Range, { name: string }>,

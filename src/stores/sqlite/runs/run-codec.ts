@@ -83,7 +83,7 @@ export function toRun(row: RunRow): Run {
   if (row.started_at !== null) run.startedAt = row.started_at
   if (row.finished_at !== null) run.finishedAt = row.finished_at
   if (row.cancel_requested === 1) run.cancelRequested = true
-  // The result of a committed transaction shows when the run has ended.
+  // A committed transaction stores its result before the run ends: it is shown afterwards.
   if (row.result !== null && row.state === 'succeeded') run.result = fromText(row.result)
   if (row.error !== null) run.error = JSON.parse(row.error) as ErrorRecord
   return run
@@ -117,7 +117,7 @@ export function keyColumns(key: RunKey | 'unstamped' | undefined): KeyColumns {
 /** The parameters of `insertRun` in `enqueue.sql`. */
 export type NewRunColumns = ReturnType<typeof newRunColumns>
 
-/** `waits`: for others of its schedule. */
+/** `waits`: the run waits for other runs of its schedule. */
 export function newRunColumns(run: NewRun, now: number, waits: boolean) {
   const waitsFor: WaitsFor | null = waits ? 'overlap' : run.key === 'unstamped' ? 'stamp' : null
   const { key, keyLimit, keyWhenBusy, unstamped } = keyColumns(run.key)

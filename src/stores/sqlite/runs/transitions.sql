@@ -7,7 +7,7 @@ select * from belfry_runs where id = :run;
 select 1 as held from belfry_leases where run = :run and token = :token;
 
 -- statement: startRuns
--- ready → running. Its token grows: by at least one, and to :leastToken.
+-- ready → running. The token grows by at least one, and to at least :leastToken.
 update belfry_runs
 set state = 'running', engaged = 1, attempt = attempt + 1, takeovers = takeovers + orphaned, orphaned = 0, committed = 0,
   token = max(coalesce(token, 0) + 1, :leastToken), instance = :instance, claim = :claim, started_at = :now
@@ -36,7 +36,7 @@ where id = :run and state in ('waiting', 'ready', 'running');
 delete from belfry_runs where id = :run;
 
 -- statement: reopen
--- failed | cancelled | skipped → ready, or waiting for its stamp, with all its attempts ahead.
+-- failed | cancelled | skipped → ready, or waiting for its stamp. Failures and takeovers are counted from zero.
 update belfry_runs
 set state = iif(unstamped, 'waiting', 'ready'), waits_for = iif(unstamped, 'stamp', null), reason = null,
   ready_at = :now, start_by = null, engaged = max(engaged, attempt > 0, unstamped), failures = 0, takeovers = 0,
@@ -44,7 +44,7 @@ set state = iif(unstamped, 'waiting', 'ready'), waits_for = iif(unstamped, 'stam
 where id = :run and state in ('failed', 'cancelled', 'skipped');
 
 -- statement: noteAttempt
--- What the end of an attempt leaves on a run that goes on.
+-- What an attempt leaves on a run that will have another one.
 update belfry_runs
 set failures = :failures, error = :error, orphaned = :orphaned
 where id = :run and state = 'running';

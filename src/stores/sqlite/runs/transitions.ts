@@ -1,10 +1,10 @@
 /**
- * How a run's state changes, and nothing else changes it:
+ * All changes of a run's state. No other module makes them:
  *
  *     waiting ⇄ ready → running → succeeded | failed | cancelled
  *     waiting | ready → skipped | cancelled
  *     running → ready | waiting              retry, takeover, release at stop
- *     ready → failed                         its instances died with it too often
+ *     ready → failed                         too many takeovers after crashes
  *     failed | cancelled | skipped → ready   retried by hand
  *
  * Each step writes the row at once and notes which lock name and which schedule it has freed. `locks/pass-on.ts` serves
@@ -30,7 +30,7 @@ export function loadRun(db: Connection, id: number): RunRow | undefined {
   return db.get(runById, { run: id })
 }
 
-/** By the id that others know; undefined for one that is no id of ours. */
+/** By its public id; undefined for text that is no id of this store. */
 export function findRun(db: Connection, id: string): RunRow | undefined {
   const number = runNumber(id)
   return number === undefined ? undefined : loadRun(db, number)
@@ -47,7 +47,7 @@ export function isCurrent(db: Connection, run: RunRow, token: number): boolean {
 type Start = { runs: string; leastToken: number; instance: string; claim: number; now: number }
 const startStatement = statement<Start>(source, 'startRuns')
 
-/** On whose behalf runs start. */
+/** The instance that starts runs, and the number of its claim. */
 export interface Starter {
   readonly instance: string
   readonly claim: number
@@ -65,7 +65,7 @@ export function startRuns(
 
 const readyStatement = statement<{ run: number; readyAt: number }>(source, 'makeReady')
 
-/** Puts a run where claims look for it, now or when its time has come. One without its key waits for that first. */
+/** Makes a run ready to be claimed, from `readyAt` on. A run whose key is not known yet waits for its stamp instead. */
 export function makeReady(tx: Tx, run: RunRow, readyAt: number = run.ready_at): void {
   if (run.unstamped === 1) {
     makeWait(tx, run, 'stamp', readyAt)
@@ -100,7 +100,7 @@ type Kept = {
 const endKept = statement<Kept>(source, 'endKept')
 const forgetStatement = statement<{ run: number }>(source, 'forgetRun')
 
-/** Ends a run. Its key is released, and the run stays in the history or not. */
+/** Ends a run and releases its key. `keep` says whether the run stays in the history. */
 export function endRun(tx: Tx, run: RunRow, to: RunState, { reason, error, result }: Ending = {}): void {
   if (!mayBecome(run.state, to)) throw refused(run, to)
   if (run.state === 'running') releaseRunKey(tx, run)
@@ -129,7 +129,7 @@ export function unrecordRun(tx: Tx, run: RunRow): void {
   tx.db.run(forgetStatement, { run: run.id })
 }
 
-/** A run that goes holds up neither its schedule nor its key any more. */
+/** The run holds up neither its schedule nor its key any more: their waiters may be next. */
 function free({ freedSchedules, freedNames }: Tx, { schedule, key }: RunRow): void {
   if (schedule !== null) freedSchedules.add(schedule)
   if (key !== null) freedNames.add(key)
@@ -151,7 +151,7 @@ export function giveBack(tx: Tx, run: RunRow, readyAt: number): void {
   makeReady(tx, run, readyAt)
 }
 
-/** Takes a run from its instance: its token settles no more, and the run is ready for another instance. */
+/** Takes a run from its instance: its token can no longer settle it, and another instance may claim it. */
 export function takeOver(tx: Tx, run: RunRow, died: boolean): 'ready' | 'ended' | 'lost' {
   if (run.committed === 1) {
     endCommitted(tx, run)
@@ -178,7 +178,7 @@ export function endCommitted(tx: Tx, run: RunRow): void {
 
 const noteSettledStatement = statement<{ run: number; failed: number }>(source, 'noteSettled')
 
-/** Remembers the token that settles the run, so that settling it twice is settling it once. */
+/** Records the token that settles the run, so that a repeated settlement is answered alike and changes nothing. */
 export function noteSettled({ db }: Tx, { id }: RunRow, failed: boolean): void {
   db.run(noteSettledStatement, { run: id, failed: flag(failed) })
 }
@@ -192,7 +192,7 @@ export function requestCancel({ db, wakes }: Tx, { id }: RunRow): void {
 
 const reopenStatement = statement<{ run: number; now: number }>(source, 'reopen')
 
-/** Makes a run that has ended ready again, with all its attempts ahead. */
+/** Makes a run that has ended ready again. Its failures and takeovers are counted from zero. */
 export function reopenRun(tx: Tx, run: RunRow): void {
   openDedupe(tx, run.target, run.dedupe, run.id)
   change(tx.db.run(reopenStatement, { run: run.id, now: tx.now }), run, 'ready')
@@ -202,7 +202,7 @@ export function reopenRun(tx: Tx, run: RunRow): void {
 
 const stampStatement = statement<{ run: number } & KeyColumns>(source, 'stamp')
 
-/** Gives a run its key, or none. One that waited for that alone becomes ready. */
+/** Sets a run's key, or none. A run that waited only for this becomes ready. */
 export function stampRun(tx: Tx, run: RunRow, key: KeyColumns): void {
   tx.db.run(stampStatement, { run: run.id, ...key })
   if (run.waits_for === 'stamp') makeReady(tx, { ...run, unstamped: 0 })

@@ -2,7 +2,7 @@
 select due_at from belfry_schedules where due_at is not null order by due_at limit 1;
 
 -- statement: dueSchedules
--- A schedule that is due again after its step stands behind the place where the line ended, and is not taken twice.
+-- A schedule that is due again after its step gets a place behind :lineEnd, so that it is not taken twice.
 select id, definition, anchor, cursor, remaining from belfry_schedules
 where due_at <= :horizon and line <= :lineEnd order by due_at, line limit :limit;
 
@@ -16,8 +16,8 @@ select state, attempt, origin, tick from belfry_runs
 where schedule = :schedule and waits_for = 'overlap' order by id desc limit :limit;
 
 -- statement: recordTicks
--- A run for each tick, with what its schedule gives to its runs. In order, because runs are numbered in it. A tick that is
--- recorded already stays as it is.
+-- Inserts a run for each tick, with the target, payload and policies of its schedule, in the order of the list, because ids
+-- grow in it. A tick that is recorded already stays as it is.
 insert into belfry_runs (state, waits_for, target, options, origin, schedule, tick, payload, priority, keep, key, key_limit,
   key_when_busy, unstamped, created_at, ready_at, start_by, engaged)
 select

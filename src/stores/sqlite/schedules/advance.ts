@@ -1,6 +1,6 @@
 /**
  * Recording ticks. The file has one writer at a time, so a transaction has the due schedules to itself; the next one finds
- * them moved on. A large step takes several transactions.
+ * their cursors moved. A large step takes several transactions.
  */
 import type { Plan, Unfinished } from '../../../core/schedules/plan.js'
 import type { AdvanceRequest, AdvanceResult } from '../../../core/store.js'
@@ -54,7 +54,7 @@ function nothingDue(snapshot: Snapshot, { lookaheadMs }: AdvanceRequest): Advanc
 type Due = { horizon: number; lineEnd: number; limit: number }
 const dueSchedules = statement<Due, DueRow>(source, 'dueSchedules')
 
-/** One transaction. `end` is where the line of due schedules ended when the first one began. */
+/** One transaction. `end`: the last place in the line of due schedules when the first transaction began. */
 function advanceStep(tx: Tx, { plan, lookaheadMs }: AdvanceRequest, most: number, end: number | undefined) {
   const { db, now } = tx
   const lineEnd = end ?? lastNumber(db, 'due line')
@@ -71,7 +71,7 @@ function advanceStep(tx: Tx, { plan, lookaheadMs }: AdvanceRequest, most: number
     const planned = plan(schedule, unfinished, now, horizon)
     makeRoom(tx, row.id, planned)
     ticks.push(...ticksOf(row, planned))
-    // A plan that was made from an older reading moves no cursor back.
+    // A plan that was made from an older read must not move the cursor back.
     if (planned.cursor >= row.cursor) moves.push(moveOf(row, planned))
     for (const range of planned.skips) {
       addSkip(tx, row.id, range)
@@ -92,7 +92,7 @@ const unfinishedBefore = statement<{ schedule: string; now: number; limit: numbe
 )
 const newestWaiting = statement<{ schedule: string; limit: number }, RunState>(source, 'newestWaiting')
 
-/** A planner that knows a thousand unfinished runs, and the newest that wait, knows enough. */
+/** How many unfinished runs the planner gets at most, and how many of the newest that wait. */
 const ENOUGH = 1_000
 
 function unfinishedOf({ db, now }: Tx, schedule: string): Unfinished[] {
@@ -105,7 +105,7 @@ function unfinishedOf({ db, now }: Tx, schedule: string): Unfinished[] {
   }))
 }
 
-/** Does what a plan says about earlier runs. */
+/** Carries out what a plan says about earlier runs. */
 function makeRoom(tx: Tx, schedule: string, { retractThrough, cancelUnfinished }: Plan): void {
   for (const { run: id, tick } of retractThrough === undefined ? [] : unclaimedTicks(tx, schedule)) {
     const run = tick <= (retractThrough ?? tick) ? findRun(tx.db, id) : undefined
@@ -117,7 +117,7 @@ function makeRoom(tx: Tx, schedule: string, { retractThrough, cancelUnfinished }
 /** A member of the list that `recordTicks` reads. */
 type TickColumns = { schedule: string; tick: number; readyAt: number; startBy: number | undefined; waits: boolean }
 
-/** A tick is unique by its instant: while its run is known by the index, and behind the cursor for ever. */
+/** No instant is recorded twice: the cursor excludes all up to it, and the unique index the runs after it. */
 function ticksOf({ id, cursor }: DueRow, { ticks }: Plan): TickColumns[] {
   return ticks
     .filter(({ at }) => at > cursor)
@@ -131,11 +131,11 @@ function moveOf({ id }: DueRow, { cursor, remaining, nextAt, dueAt }: Plan) {
   return { schedule: id, cursor, remaining, nextAt, dueAt }
 }
 
-// One statement for all of a transaction: one for each took twice as long.
+// One statement for all ticks of a transaction: with one for each, bench `ticks` takes twice as long.
 const recordTicks = statement<{ ticks: string; now: number }>(source, 'recordTicks')
 const moveCursors = statement<{ moves: string; line: number; now: number }>(source, 'moveCursors')
 
-/** Answers how many ticks were new. */
+/** Returns how many ticks were new. */
 function write({ db, now, wakes }: Tx, ticks: readonly TickColumns[], moves: readonly MoveColumns[]): number {
   wakes.add('schedules')
   if (moves.length > 0) {

@@ -49,7 +49,7 @@ export async function listSchedules(file: SqliteFile, query: ScheduleQuery): Pro
   return items.length > limit ? { items: items.slice(0, limit), next: items[limit - 1]?.id ?? '' } : { items }
 }
 
-/** The prefix itself may be an id. */
+/** An id before all that start with the prefix, so that one equal to the prefix is listed, too. */
 function beforeAll(prefix: string): string {
   return prefix === '' ? '' : prefix.slice(0, -1)
 }

@@ -11,7 +11,7 @@ import source from './put.sql'
 import { type ScheduleColumns, scheduleColumns } from './schedule-codec.js'
 import { takeBackTicks, unclaimedTicks } from './take-back.js'
 
-/** All or none: one that throws rolls all of them back. */
+/** All or nothing: an error in one write rolls back all of them. */
 export function putSchedules(tx: Tx, writes: readonly ScheduleWrite[]): Steps<PutResult[]> {
   return stepwise(writes, (write) => putSchedule(tx, write))
 }

@@ -15,7 +15,7 @@ export function removeSchedules(tx: Tx, ids: readonly string[], ifVersion?: numb
     if (schedule === undefined) return 'missing'
     if (ifVersion !== undefined && ifVersion !== schedule.version) return 'conflict'
     takeBackTicks(tx, id, decideRemove(schedule, unclaimedTicks(tx, id), tx.now))
-    // Ticks between attempts end. Runs that run, or that were asked for by hand, go on by themselves.
+    // Ticks between attempts are cancelled. Running runs, and runs that were started by hand, go on.
     for (const run of unfinishedRuns(tx, id)) {
       if (run.origin === 'tick' && run.attempt > 0 && run.state !== 'running') endRun(tx, run, 'cancelled')
     }

@@ -94,7 +94,7 @@ export function scheduleColumns(schedule: Schedule, line: number) {
     pausedAt: schedule.pausedAt ?? null,
     pauseNote: schedule.pauseNote ?? null,
     finishedAt: schedule.finishedAt ?? null,
-    // A schedule that code declares goes when the code no longer declares it.
+    // A schedule that code declares is removed when the code no longer declares it, not when it has finished.
     onFinish: app === null ? definition.onFinish : 'keep',
   }
 }

@@ -2,5 +2,5 @@
 select value from belfry_counters where name = :counter;
 
 -- statement: advanceBy
--- Answers the last of the numbers that were given.
+-- Returns the last of the numbers that were taken.
 update belfry_counters set value = value + :count where name = :counter returning value;

@@ -12,7 +12,7 @@ export function lastNumber(db: Connection, counter: Counter): number {
   return db.get(lastOf, { counter })?.value ?? 0
 }
 
-/** Gives some numbers, and answers the last of them. */
+/** Takes the next `count` numbers, and returns the last of them. */
 export function nextNumber(db: Connection, counter: Counter, count = 1): number {
   return db.get(advanceBy, { counter, count })?.value ?? 0
 }

@@ -11,8 +11,8 @@ create index belfry_skips_schedule on belfry_skips (schedule, from_at);
 create unique index belfry_runs_schedule on belfry_runs (
   schedule, tick, (case origin when 'tick' then '' when 'backfill' then 'b/' || backfill end)
 ) where schedule is not null;
--- The unfinished runs of a schedule, in two parts, because thousands may wait for one. Not by state, so that starting a run
--- leaves the index alone.
+-- The unfinished runs of a schedule: in two indexes, because thousands may wait for one run; without the state, so that starting
+-- a run changes neither.
 create index belfry_runs_open on belfry_runs (schedule, id)
   where schedule is not null and finished_at is null and waits_for is not 'overlap';
 create index belfry_runs_overlap on belfry_runs (schedule, id) where waits_for = 'overlap';

@@ -1,4 +1,4 @@
-/** What `belfry migrate` does: bring a file up to date without using it. */
+/** `belfry migrate`: brings a file up to date without starting anything on it. */
 import { existsSync } from 'node:fs'
 import type { MigrationReport } from '../../../core/store.js'
 import { checkPath } from '../connection/check-path.js'
@@ -11,7 +11,7 @@ import { checkVersion, migrationSql, SCHEMA_VERSION, schemaVersion } from './mig
 
 export interface MigrateOptions {
   readonly path: string
-  /** Only say what would be done. */
+  /** Only reports the statements, and changes nothing. */
   readonly dryRun?: boolean
 }
 
@@ -27,7 +27,7 @@ async function openedVersion(path: string): Promise<number> {
   return file.foundVersion
 }
 
-/** Opening a file that is not there would make it. */
+/** A missing file must not be opened, because that would create it. */
 function foundVersion(path: string): number {
   if (!existsSync(path)) return 0
   checkPath(path)

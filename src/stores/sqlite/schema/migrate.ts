@@ -31,9 +31,9 @@ const makeMeta = statement(source, 'makeMeta')
 const versionOf = statement<Record<never, never>, { value: number }>(source, 'versionOf')
 const setVersion = statement<{ version: number }>(source, 'setVersion')
 
-/** The version of a file; 0 when Belfry has never been there. Refuses a file where other tables have our names. */
+/** The version of a file; 0 when it has no tables of Belfry. Refuses a file where other tables have our names. */
 export function schemaVersion(db: Connection, file: string): number {
-  // Our names first: another process may migrate between these reads, and the later ones then see all that it made.
+  // The names are read first: if another process migrates between these reads, the later ones see all that it created.
   const name = db.get(existing, { names: JSON.stringify(['belfry_meta', ...NAMES]) })?.name
   if (name === null || name === undefined) return 0
   const hasMeta = db.get(metaColumns, {})?.columns === 'name,value'
@@ -45,7 +45,7 @@ export function schemaVersion(db: Connection, file: string): number {
   )
 }
 
-/** Refuses a file of a newer Belfry: it may hold what this one would not see. */
+/** Refuses a file of a newer Belfry: this one would not understand all of it. */
 export function checkVersion(version: number, file: string): void {
   if (version <= SCHEMA_VERSION) return
   throw failure(
@@ -54,7 +54,7 @@ export function checkVersion(version: number, file: string): void {
   )
 }
 
-/** Brings the file up to date, and answers from which version. Call it inside a write transaction. */
+/** Brings the file up to date, and returns the version that it had. Call it inside a write transaction. */
 export function migrate(db: Connection, file: string): number {
   const version = schemaVersion(db, file)
   checkVersion(version, file)

@@ -17,7 +17,7 @@ create table belfry_schedules (
   version integer not null,
   target text not null,
   app text,                       -- whose code declares it
-  definition text not null,       -- all that its author decided, but for the payload
+  definition text not null,       -- the definition without its payload
   payload text not null,
 
   -- What its runs get.
@@ -40,7 +40,7 @@ create table belfry_schedules (
   paused_at integer,
   pause_note text,
   finished_at integer,
-  on_finish text not null         -- remove: goes when it has finished and its history has gone; keep
+  on_finish text not null         -- remove (when it has finished and its history is old), keep
 );
 
 -- Ranges of ticks that never became a run, or whose run is not kept.
@@ -77,7 +77,7 @@ create table belfry_runs (
 
   created_at integer not null,
   ready_at integer not null,
-  start_by integer,               -- too late for a first attempt
+  start_by integer,               -- after this a first attempt comes too late
   engaged integer not null,       -- counts as unfinished of its schedule even before it is due
   attempt integer not null default 0,
   failures integer not null default 0,
@@ -89,7 +89,7 @@ create table belfry_runs (
   started_at integer,
   cancel_requested integer not null default 0,
   committed integer not null default 0,         -- its transaction has committed: however the attempt ends, it has succeeded
-  settled_token integer,          -- the token that settled last: settling twice is settling once
+  settled_token integer,          -- the token of the last settlement: the same one again changes nothing
 
   finished_at integer,
   end_order integer,              -- its place among the runs that ended
@@ -97,7 +97,7 @@ create table belfry_runs (
   error text
 );
 
--- Dedupe keys that refuse: of unfinished runs, and for a while after their end.
+-- Dedupe keys that refuse further runs: of unfinished runs, and for a while after their end.
 create table belfry_dedupes (
   target text not null,
   dedupe text not null,

@@ -10,7 +10,7 @@ import { atOnce } from '../connection/write-queue.js'
 import { passOn } from '../locks/pass-on.js'
 import { enqueueRuns } from '../runs/enqueue.js'
 
-/** Makes runs inside a transaction of the caller's: they become visible when it commits. */
+/** Enqueues inside the caller's transaction: the runs become visible when it commits. */
 export function enqueueInside(file: SqliteFile, runs: readonly NewRun[], handle: unknown): readonly EnqueueResult[] {
   const db = callersConnection(handle)
   if (db.fileName() !== file.name()) {

@@ -22,16 +22,16 @@ const commitRun = statement<{ run: number; token: number; result: string }>(sour
 
 type Work = (tx: unknown) => unknown
 
-/** The work has begun and is not over: the caller must close the connection, so that it cannot go on. */
+/** The callback returned a promise and goes on: the caller must close the connection to stop its writes. */
 export class PromiseRefused extends Error {}
 
-/** One transaction, from begin to commit, in one turn. Errors after `begin` are values, because it must not be tried again. */
+/** One transaction, from begin to commit, in one turn. Errors after `begin` are returned: a busy error would be tried again. */
 export function transactRun(
   db: Connection,
   { run: id, token }: AttemptRef,
   work: Work,
 ): TransactResult | { readonly error: unknown } {
-  // Refused before it begins: on a handle of the user's, writes after its first await could not be undone.
+  // An async callback is refused before it begins: on the user's handle, writes after its first await could not be undone.
   if (Object.prototype.toString.call(work) === '[object AsyncFunction]') return { error: promiseRefused() }
   const number = runNumber(id)
   if (number === undefined) return 'stale'
@@ -59,7 +59,7 @@ function rollBack(db: Connection): void {
 function perform(db: Connection, id: number, token: number, work: Work): TransactResult {
   const run = loadRun(db, id)
   if (run === undefined || !isCurrent(db, run, token)) return 'stale'
-  // A repetition after the commit: the work is not done twice.
+  // The work has committed before: it is not repeated.
   if (run.committed === 1) return { result: run.result === null ? null : fromText(run.result) }
   db.exec(`savepoint ${MARK}`)
   const result = jsonOf(whileOpen(db.driver.handle as { close?: unknown }, work))
@@ -67,7 +67,7 @@ function perform(db: Connection, id: number, token: number, work: Work): Transac
   return db.run(commitRun, { run: id, token, result: toText(result) }) === 1 ? { result } : 'stale'
 }
 
-/** The work cannot close the handle: libsql would leave the transaction open, and the file locked. */
+/** Runs the work with a handle that it cannot close: libsql would leave the transaction open, and the file locked. */
 function whileOpen(handle: { close?: unknown }, work: Work): unknown {
   const own = Object.getOwnPropertyDescriptor(handle, 'close')
   handle.close = () => {
@@ -76,13 +76,13 @@ function whileOpen(handle: { close?: unknown }, work: Work): unknown {
   try {
     return work(handle)
   } finally {
-    // Without a property of its own the method of its class is there again.
+    // Without the property the method of the class is visible again.
     if (own === undefined) delete handle.close
     else Object.defineProperty(handle, 'close', own)
   }
 }
 
-/** A savepoint that ends with its transaction: a callback that ended the transaction and began another one has lost it. */
+/** A savepoint that proves at the end that the callback has not ended the transaction: releasing it would fail. */
 const MARK = 'belfry_transaction'
 
 function checkMark(db: Connection): void {
@@ -101,7 +101,7 @@ function jsonOf(value: unknown): Json {
   if (typeof (value as { then?: unknown } | undefined | null)?.then !== 'function') {
     return toJson(value, 'the result of transaction()')
   }
-  // Its rejection must not end the process.
+  // An unhandled rejection would end the process.
   Promise.resolve(value).catch(() => {})
   throw new PromiseRefused()
 }
