@@ -8,7 +8,7 @@ import { type Heap, NOWHERE } from '../schema/heap.js'
 import type { Link } from '../schema/list.js'
 import type { InstanceRecord, Lane, LeaseRecord, RunLine, TargetQueue } from '../schema/state.js'
 
-/** What a run is made with. */
+/** The fields that a run is created with. */
 export interface RunFields {
   readonly target: Target
   readonly origin: Origin

@@ -26,7 +26,7 @@ export class Heap<Slot extends string, Item extends Placed<Slot>> {
     return this.#items[0]
   }
 
-  /** In no order. */
+  /** All items, in no order. */
   items(): Iterable<Item> {
     return this.#items.values()
   }

@@ -72,7 +72,7 @@ export interface KeyLine {
   readonly waiting: RunLine
   /** Runs that are due or began, and have not ended: what an enqueue is checked against. */
   readonly engaged: Set<RunRecord>
-  /** Runs that are not due yet, by when they will be. */
+  /** Runs that are not due yet, by the instant at which they become ready. */
   readonly delayed: Map<number, Set<RunRecord>>
 }
 
@@ -129,7 +129,7 @@ export interface MemoryState {
   lastQueued: number
 
   readonly schedules: Map<string, ScheduleRecord>
-  /** Ids in order, made for the next list. */
+  /** All ids in order; undefined after a change, until a list needs them again. */
   sortedIds: readonly string[] | undefined
   readonly due: Heap<'place', ScheduleRecord>
   readonly unstamped: Set<string>
@@ -219,7 +219,7 @@ export function laneOf(state: MemoryState, id: string): Lane {
   return lane
 }
 
-/** Forgets a lane that is empty. */
+/** Removes a lane that is empty. */
 export function tidyLane(state: MemoryState, lane: Lane): void {
   if (lane.record === undefined && lane.runs.size === 0 && lane.skips.size === 0) state.lanes.delete(lane.id)
 }
