@@ -24,21 +24,21 @@ export class Connection {
 
   /** Returns the number of changed rows. */
   run<Parameters extends Given>(statement: Statement<Parameters, unknown>, given: Parameters): number {
-    return this.#prepare(statement).run(valuesOf(statement as Statement<Given, unknown>, given)).changes
+    return this.#prepare(statement).run(valuesOf(statement, given)).changes
   }
 
   /** Returns the row id of the new row. */
   insert<Parameters extends Given>(statement: Statement<Parameters, unknown>, given: Parameters): number {
-    return this.#prepare(statement).run(valuesOf(statement as Statement<Given, unknown>, given)).lastId
+    return this.#prepare(statement).run(valuesOf(statement, given)).lastId
   }
 
   /** The first row. */
   get<Parameters extends Given, Row>(statement: Statement<Parameters, Row>, given: Parameters): Row | undefined {
-    return this.#prepare(statement).get(valuesOf(statement as Statement<Given, unknown>, given)) as Row | undefined
+    return this.#prepare(statement).get(valuesOf(statement, given)) as Row | undefined
   }
 
   all<Parameters extends Given, Row>(statement: Statement<Parameters, Row>, given: Parameters): readonly Row[] {
-    return this.#prepare(statement).all(valuesOf(statement as Statement<Given, unknown>, given)) as readonly Row[]
+    return this.#prepare(statement).all(valuesOf(statement, given)) as readonly Row[]
   }
 
   /** The file as SQLite names it; empty for a database in memory. */

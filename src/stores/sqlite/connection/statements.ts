@@ -85,7 +85,10 @@ function compile<Parameters extends Given, Row>(name: string, text: string): Sta
 }
 
 /** The values of a statement's parameters, in order. SQLite would read a missing one as null; here it is an error. */
-export function valuesOf({ name, parameters }: Statement<Given, unknown>, given: Given): Value[] {
+export function valuesOf(
+  { name, parameters }: Pick<Statement<Given, unknown>, 'name' | 'parameters'>,
+  given: Given,
+): Value[] {
   return parameters.map((parameter) => {
     const value = given[parameter]
     if (value === undefined) throw new Error(`statement ${name} needs a value for :${parameter}`)

@@ -1,11 +1,11 @@
 import type { Frozen } from '../../../core/store.js'
-import { statement } from '../connection/statements.js'
+import { type Nothing, statement } from '../connection/statements.js'
 import type { Snapshot, Tx } from '../connection/tx.js'
 import source from './freeze.sql'
 
 const freezeStatement = statement<{ value: string }>(source, 'freeze')
 const thawStatement = statement(source, 'thaw')
-const frozenStatement = statement<Record<never, never>, { value: string }>(source, 'frozen')
+const frozenStatement = statement<Nothing, { value: string }>(source, 'frozen')
 
 export function freeze({ db, now }: Tx, note: string | undefined): void {
   const value: Frozen = { at: now, ...(note === undefined ? {} : { note }) }

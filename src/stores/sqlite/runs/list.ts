@@ -2,7 +2,7 @@ import { checkPageLimit } from '../../../core/checks/page-limit.js'
 import type { Run } from '../../../core/runs/run.js'
 import type { Page, RunQuery } from '../../../core/store.js'
 import type { SqliteFile } from '../connection/file.js'
-import { type Given, statement, withConditions } from '../connection/statements.js'
+import { type Given, type Nothing, statement, withConditions } from '../connection/statements.js'
 import type { Snapshot } from '../connection/tx.js'
 import source from './list.sql'
 import { type RunRow, runId, runNumber, toRun } from './run-codec.js'
@@ -15,7 +15,7 @@ export function getRun({ db }: Snapshot, id: string): Run | undefined {
 
 type Window = { before: number; from: number; limit: number }
 
-const runBounds = statement<Record<never, never>, { oldest: number | null; newest: number | null }>(source, 'runBounds')
+const runBounds = statement<Nothing, { oldest: number | null; newest: number | null }>(source, 'runBounds')
 const listWindow = statement<Window, RunRow>(source, 'listRuns')
 
 /** How many runs one read may pass over: a search through the whole history must not block the event loop. */

@@ -2,7 +2,7 @@
 import type { PruneRequest } from '../../../core/store.js'
 import type { Connection } from '../connection/connection.js'
 import type { SqliteFile } from '../connection/file.js'
-import { statement } from '../connection/statements.js'
+import { type Nothing, statement } from '../connection/statements.js'
 import type { Tx } from '../connection/tx.js'
 import { dropHolder } from '../locks/release.js'
 import { forgetSchedule } from '../schedules/remove.js'
@@ -58,11 +58,8 @@ function pruneRuns({ db, now }: Tx, { maxAgeMs, maxRuns }: PruneRequest, limit: 
   return gone.length
 }
 
-const endedRange = statement<Record<never, never>, { oldest: number | null; newest: number | null }>(
-  source,
-  'endedRange',
-)
-const countStatement = statement<Record<never, never>, { runs: number }>(source, 'countEnded')
+const endedRange = statement<Nothing, { oldest: number | null; newest: number | null }>(source, 'endedRange')
+const countStatement = statement<Nothing, { runs: number }>(source, 'countEnded')
 
 /** How many runs have ended. While an upper bound is at most `enough`, it is returned instead. */
 function countEnded(db: Connection, enough: number): number {

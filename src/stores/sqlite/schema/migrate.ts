@@ -4,7 +4,7 @@
  */
 import { failure, quote } from '../../../core/errors.js'
 import type { Connection } from '../connection/connection.js'
-import { statement } from '../connection/statements.js'
+import { type Nothing, statement } from '../connection/statements.js'
 import indexes from './indexes.sql'
 import source from './migrate.sql'
 import tables from './tables.sql'
@@ -26,9 +26,9 @@ export const INDEXES: ReadonlyMap<string, string> = new Map(
 )
 
 const existing = statement<{ names: string }, { name: string | null }>(source, 'existing')
-const metaColumns = statement<Record<never, never>, { columns: string | null }>(source, 'metaColumns')
+const metaColumns = statement<Nothing, { columns: string | null }>(source, 'metaColumns')
 const makeMeta = statement(source, 'makeMeta')
-const versionOf = statement<Record<never, never>, { value: number }>(source, 'versionOf')
+const versionOf = statement<Nothing, { value: number }>(source, 'versionOf')
 const setVersion = statement<{ version: number }>(source, 'setVersion')
 
 /** The version of a file; 0 when it has no tables of Belfry. Refuses a file where other tables have our names. */
