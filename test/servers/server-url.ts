@@ -2,7 +2,7 @@ import { inject } from 'vitest'
 
 export type ServerName = 'postgres' | 'pgbouncer' | 'redis' | 'redis-cluster'
 
-/** The URL of a shared server, which is started when the first test asks for it. */
+/** The URL of a shared server. The first call for a server starts it. */
 export async function serverUrl(name: ServerName): Promise<string> {
   const answer = await fetch(`${inject('servers')}/${name}`)
   const text = await answer.text()

@@ -195,7 +195,7 @@ describe('the key of a run in another shard', () => {
       for (let deaths = 1; deaths <= 4; deaths += 1) {
         await one.join(`dying ${deaths}`, 300)
         await one.claimOne(`dying ${deaths}`)
-        // As after the promotion of a replica whose clock is behind: by this clock the lease lasts longer.
+        // Simulates the promotion of a replica whose clock is behind. By that clock the lease has not expired yet.
         if (deaths === 4) await setAhead(-5_000)
         await elapse(1_000)
         await other.store.runs.rescue(100)
