@@ -19,7 +19,7 @@ import { newTx, type Tx } from './tx.js'
 /** An operation in steps: it yields where the event loop may have a turn. */
 export type Steps<Result> = Generator<undefined, Result, undefined>
 
-/** One step for each of them. */
+/** One step for each item. */
 export function* stepwise<Item, Result>(items: readonly Item[], step: (item: Item) => Result): Steps<Result[]> {
   const results: Result[] = []
   for (const item of items) {

@@ -2,7 +2,7 @@ import type { Instance, InstanceInfo, JobInfo } from '../../../core/instances/in
 import type { DeclaredSet } from '../../../core/store.js'
 
 export interface InstanceRow {
-  /** JSON of what the instance said when it joined. */
+  /** JSON of the `InstanceInfo` given at the join. */
   readonly info: string
   readonly joined_at: number
   readonly beat_at: number

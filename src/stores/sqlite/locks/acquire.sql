@@ -8,7 +8,7 @@ select * from belfry_holders where name = :name and holder = :holder;
 select last_token from belfry_names where name = :name;
 
 -- statement: noteToken
--- The name is in use, and this is its last token.
+-- Records the last token of a name, and that the name is in use.
 insert into belfry_names (name, last_token, freed_at) values (:name, :token, null)
 on conflict (name) do update set last_token = excluded.last_token, freed_at = null;
 

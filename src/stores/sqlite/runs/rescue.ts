@@ -1,6 +1,6 @@
 /**
  * Declares instances dead whose beats stopped, and takes over what they ran. Locks expire without a write, so their waiters are
- * served here too. What needs no repair is only read.
+ * served here too. Names and schedules that need no repair are only read.
  */
 import type { RescueResult } from '../../../core/store.js'
 import type { SqliteFile } from '../connection/file.js'

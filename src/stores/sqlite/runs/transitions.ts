@@ -220,7 +220,7 @@ type Ended = { id: number; token: number }
 const succeedStatement = statement<{ attempts: string; now: number }, Ended>(source, 'succeedPlain')
 const forgetPlain = statement<{ attempts: string }, Ended>(source, 'forgetPlain')
 
-/** Ends those of the attempts that are current and free nothing, and returns them: run → token. */
+/** Ends the attempts that are current and free nothing. Returns the token of each by its run. */
 export function succeedPlain({ db, now, wakes }: Tx, successes: readonly Success[]): ReadonlyMap<string, number> {
   if (successes.length === 0) return new Map()
   const attempts = JSON.stringify(successes)

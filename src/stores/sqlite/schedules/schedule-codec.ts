@@ -73,7 +73,7 @@ export function scheduleColumns(schedule: Schedule, line: number) {
     version: schedule.version,
     target: targetName(target),
     app,
-    // What is undefined is left out of the text.
+    // `JSON.stringify` leaves out what is undefined.
     definition: JSON.stringify({ ...definition, payload: undefined }),
     payload: toText(definition.payload),
     options: targetOptions(target),

@@ -7,7 +7,7 @@ type Counter = 'schedule version' | 'due line'
 const lastOf = statement<{ counter: Counter }, { value: number }>(source, 'lastOf')
 const advanceBy = statement<{ counter: Counter; count: number }, { value: number }>(source, 'advanceBy')
 
-/** The last number that was given. */
+/** The last number that was taken. */
 export function lastNumber(db: Connection, counter: Counter): number {
   return db.get(lastOf, { counter })?.value ?? 0
 }
