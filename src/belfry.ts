@@ -182,9 +182,7 @@ export class Belfry implements AsyncDisposable {
     return knownJobs(this.#store)
   }
 
-  /**
-   * Counts of runs and instances. Each count stops at a bound and says so, so the cost does not grow with the store.
-   */
+  /** Counts of runs and instances. Each count stops at a bound and says so, so the cost does not grow with the store. */
   stats(): Promise<Stats> {
     return stats(this.#store)
   }

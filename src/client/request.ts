@@ -5,7 +5,6 @@ export interface ClientOptions {
   readonly url: string
   /** A bearer token. Browsers with a session need none. */
   readonly token?: string
-  /** Headers for every request. */
   readonly headers?: Readonly<Record<string, string>>
   /** Default: the global `fetch`. */
   readonly fetch?: (request: Request) => Promise<Response>
@@ -122,7 +121,6 @@ async function problemOf(response: Response): Promise<Problem> {
   return { status, code: 'UNEXPECTED', detail: `the answer was ${status}: ${text.slice(0, 200)}` }
 }
 
-/** An id as one path segment. */
 export function segment(id: string): string {
   return encodeURIComponent(id)
 }

@@ -6,8 +6,7 @@ export interface Clock {
   /** Wall-clock time in epoch milliseconds. Instances' clocks may be wrong: decisions use the store's time instead. */
   now(): number
   /**
-   * Milliseconds that never go back, for measuring durations. On the system clock all threads of a process share one
-   * count.
+   * Milliseconds that never go back, for measuring durations. On the system clock all threads of a process share one count.
    */
   monotonic(): number
   /** Calls back after a delay. The returned function cancels the timer. */

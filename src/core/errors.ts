@@ -37,7 +37,6 @@ export type ErrorCode =
   | 'LOCK_LOST'
   | 'TIMEOUT'
   | 'CANCELLED'
-  /** The instance is stopping. */
   | 'STOPPING'
   /** The module of a handler cannot be loaded, or has no function as its default export. */
   | 'HANDLER_INVALID'
@@ -51,7 +50,6 @@ export type ErrorCode =
   /** Inside `transaction()` the database has rolled back before the callback returned; nothing was committed. */
   | 'TRANSACTION_ABORTED'
   | 'UNSUPPORTED'
-  /** The store does not answer. */
   | 'STORE_UNREACHABLE'
   /** The store is damaged, was written by a newer version, or lies where it cannot work, such as a network file system. */
   | 'STORE_INVALID'
@@ -60,7 +58,6 @@ export type ErrorCode =
   | 'STORE_READ_ONLY'
   /** The disk or the memory of the store is full. */
   | 'STORE_FULL'
-  /** The broker of a sink does not answer. */
   | 'SINK_UNREACHABLE'
   /** The broker of a sink did not take a message. */
   | 'SINK_REFUSED'

@@ -22,7 +22,6 @@ export interface JobDefinition {
   readonly exclusive?: Exclusive
 }
 
-/** A job whose handler is the default export of a module. */
 export type ThreadedJob = JobDefinition & { readonly run: URL }
 
 export function isThreaded(job: JobDefinition): job is ThreadedJob {
@@ -35,7 +34,6 @@ export interface Exclusive {
   readonly by?: (payload: unknown) => unknown
 }
 
-/** The argument of a handler. */
 export interface HandlerContext<Payload> {
   readonly payload: Payload
   /** The nominal instant of the tick; for runs without a tick, their creation. */

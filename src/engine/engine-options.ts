@@ -10,7 +10,6 @@ import type { BeatThread } from './instances/beat-thread.js'
 
 /** Worker threads for handlers that are modules. */
 export interface ThreadOptions {
-  /** The most threads. */
   readonly max: number
   readonly idleMs: number
   readonly memoryMb: number | undefined

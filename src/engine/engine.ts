@@ -103,9 +103,8 @@ export class Engine {
   }
 
   /**
-   * Stops claiming, and gives running attempts their grace. The rest is then aborted and released, so that other
-   * instances take it over at once. Beats continue until the end, so that no run is taken over while it still runs
-   * here.
+   * Stops claiming, and gives running attempts their grace. The rest is then aborted and released, so that other instances
+   * take it over at once. Beats continue until the end, so that no run is taken over while it still runs here.
    */
   async stop(graceMs: number): Promise<void> {
     const { clock } = this.#options
@@ -129,7 +128,6 @@ export class Engine {
     this.#options.clock.after(graceMs, () => this.#endGrace())
   }
 
-  /** Ends the threads. */
   close(): Promise<void> {
     return this.#threads.close()
   }
@@ -166,7 +164,6 @@ export class Engine {
   }
 }
 
-/** Waits for a promise, but no longer than the limit. */
 async function within(clock: Clock, limitMs: number, promise: Promise<unknown>): Promise<void> {
   const done = new AbortController()
   await Promise.race([promise, sleep(clock, limitMs, done.signal)])

@@ -20,9 +20,7 @@ export interface EventMap {
   'run:released': { readonly run: ClaimedRun; readonly durationMs: number }
   /** The attempt lost the run before it could settle. */
   'run:stale': { readonly run: ClaimedRun }
-  /**
-   * Runs of dead instances: `rescued` ones are ready again, `lost` ones failed because they were taken over too often.
-   */
+  /** Runs of dead instances: `rescued` ones are ready again, `lost` ones failed because they were taken over too often. */
   'runs:taken-over': { readonly rescued: number; readonly lost: number }
   'lock:lost': { readonly name: string; readonly token: number }
   'instance:joined': { readonly instance: string }

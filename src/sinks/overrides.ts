@@ -56,8 +56,7 @@ export interface OverrideSetup<Name extends string> {
   readonly fields: Readonly<Record<Name, Field>>
   readonly headers?: HeaderField
   /**
-   * Whether schedules may choose their key if `overrides` does not mention it. An ordered sink holds messages back by
-   * key.
+   * Whether schedules may choose their key if `overrides` does not mention it. An ordered sink holds messages back by key.
    */
   readonly isKeyHarmless: boolean
 }
@@ -67,7 +66,6 @@ export interface Overrides<Name extends string> {
   readonly headers: Headers
   /** The headers of the schedule alone. */
   readonly given: Headers
-  /** The given options by name. */
   readonly texts: Readonly<Partial<Record<Name, string>>>
 }
 

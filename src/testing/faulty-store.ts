@@ -19,7 +19,6 @@ export interface FaultRates {
   readonly failAfterApply?: number
   /** The store executes the call twice, if the contract allows that. */
   readonly duplicate?: number
-  /** A hint is lost. */
   readonly loseHint?: number
 }
 
@@ -30,7 +29,6 @@ export interface FaultyOptions {
 }
 
 export interface FaultyStore extends Store {
-  /** Turns all faults on or off. */
   setFaulty(faulty: boolean): void
 }
 

@@ -81,7 +81,6 @@ function declare(test: ContractCase, open: ContractOptions['open'], skip: NonNul
   else it.skip(`${test.name} (skipped: ${skipped.because})`, () => {})
 }
 
-/** Runs one test on a new store. */
 export async function runCase(test: ContractCase, open: ContractOptions['open']): Promise<void> {
   const opened = await open()
   await opened.store.open()

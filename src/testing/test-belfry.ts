@@ -42,8 +42,7 @@ export interface TestBelfry {
 }
 
 /**
- * The lease and the poll interval are long, so that a virtual day has few beats and polls. The memory store's hints
- * suffice.
+ * The lease and the poll interval are long, so that a virtual day has few beats and polls. The memory store's hints suffice.
  */
 const LEASE_MS = 600_000
 const POLL_MS = 3_600_000

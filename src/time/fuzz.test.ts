@@ -5,9 +5,7 @@ import { BelfryError, durationMs, instantMs, timeline } from './index.js'
 /** The time limit of a single call, in milliseconds. */
 const FEW = 5
 
-/**
- * Measures a call, which may throw only Belfry errors. A slow call is repeated, because the machine may have been busy.
- */
+/** Measures a call, which may throw only Belfry errors. A slow call is repeated, because the machine may have been busy. */
 function timed(call: () => void): number {
   let fastest = Number.POSITIVE_INFINITY
   for (let round = 0; round < 5 && fastest > FEW; round += 1) {

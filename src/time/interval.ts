@@ -3,9 +3,7 @@ import { type Duration, describeDuration, durationMs } from './duration.js'
 import { quote, timeError } from './error.js'
 import type { Timeline } from './timeline.js'
 
-/**
- * Parses the length of an interval. Less than a second is refused, because two ticks in one second would share an id.
- */
+/** Parses the length of an interval. Less than a second is refused, because two ticks in one second would share an id. */
 export function intervalMs(every: Duration): number {
   const ms = durationMs(every)
   if (ms < SECOND_MS) {

@@ -1,6 +1,4 @@
-/**
- * A timeline is an ordered set of instants: the nominal ticks of a schedule. Instants are epoch milliseconds.
- */
+/** A timeline is an ordered set of instants: the nominal ticks of a schedule. Instants are epoch milliseconds. */
 import { MAX_INSTANT, MIN_INSTANT } from './calendar.js'
 import { CronTimeline, DST_GAPS, DST_REPEATS, type DstRule } from './cron.js'
 import { MAX_EXPRESSION, parseCron } from './cron-parse.js'
@@ -22,7 +20,6 @@ export interface Timeline {
   between(from: number, to: number, limit: number): number[]
   /** How many ticks come after `from`, up to and including `to`; counted, not enumerated. */
   count(from: number, to: number): number
-  /** Human text. */
   describe(): string
 }
 

@@ -15,9 +15,8 @@ import { type StandardSchema, validate } from './standard-schema.js'
 
 export interface JobOptions<Payload> {
   /**
-   * The handler. Its return value (JSON) is the run's result. After an error the run is retried, or fails. For
-   * CPU-bound work give a URL, `new URL('./resize.js', import.meta.url)`: the module's default export then runs in a
-   * thread.
+   * The handler. Its return value (JSON) is the run's result. After an error the run is retried, or fails. For CPU-bound
+   * work give a URL, `new URL('./resize.js', import.meta.url)`: the module's default export then runs in a thread.
    */
   readonly run: ((context: HandlerContext<Payload>) => unknown) | URL
   readonly exclusive?: ExclusiveOption<Payload>

@@ -62,9 +62,8 @@ export class HeldLocks {
   }
 
   /**
-   * The store, not the local clock, decides whether the lock was held until now. An expired lease that no other holder
-   * took was never shared. And a process that was stopped past the TTL has not noticed yet that another holder took the
-   * lock.
+   * The store, not the local clock, decides whether the lock was held until now. An expired lease that no other holder took
+   * was never shared. And a process that was stopped past the TTL has not noticed yet that another holder took the lock.
    */
   async release(held: HeldLock): Promise<boolean> {
     const { store, keeper, inFlight } = this.#options

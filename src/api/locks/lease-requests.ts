@@ -28,7 +28,6 @@ export interface LeaseRequest {
   readonly waitMs: number
   /** The holder is outside of this process, so this process's proof of life does not count for the lease. */
   readonly remote?: boolean
-  /** Ends the waiting. */
   readonly signal?: AbortSignal | undefined
 }
 

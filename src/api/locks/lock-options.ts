@@ -27,7 +27,6 @@ export interface LockOptions {
 
 const KNOWN = ['ttl', 'wait', 'permits', 'minHold', 'holder', 'renew', 'heartbeat', 'timeout']
 
-/** Checked lock options. */
 export type LockTerms = ReturnType<typeof parse>
 
 export function parseLockOptions(name: string, options?: LockOptions): LockTerms {

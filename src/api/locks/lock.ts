@@ -26,8 +26,7 @@ export class Lock implements AsyncDisposable {
   }
 
   /**
-   * The fencing token, which grows with every acquisition of this name. Pass it to systems that can refuse an older
-   * token.
+   * The fencing token, which grows with every acquisition of this name. Pass it to systems that can refuse an older token.
    */
   get token(): number {
     return this.#held.token
@@ -38,17 +37,14 @@ export class Lock implements AsyncDisposable {
     return this.#held.signal
   }
 
-  /**
-   * Makes the lease last this long from now. Returns false when another holder has the lock; then the signal has fired.
-   */
+  /** Makes the lease last this long from now. Returns false when another holder has the lock; then the signal has fired. */
   async extend(ttl: Duration): Promise<boolean> {
     return this.#released !== undefined ? false : this.#operations.extend(this.#held, ttl)
   }
 
   /**
    * Releases the lock. Returns true if no other holder can have had the lock since its acquisition, even if the TTL has
-   * passed. Returns false if the lock was lost, or released before. A loss also fires the signal and the event
-   * `lock:lost`.
+   * passed. Returns false if the lock was lost, or released before. A loss also fires the signal and the event `lock:lost`.
    */
   release(): Promise<boolean> {
     if (this.#released !== undefined) return Promise.resolve(false)

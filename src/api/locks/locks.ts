@@ -22,7 +22,6 @@ export interface LocksOptions {
   readonly log: Logger
   readonly floor: TokenFloor
   readonly keeper: LockKeeper
-  /** The current id of this instance. */
   readonly instance: () => string
 }
 

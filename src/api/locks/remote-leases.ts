@@ -15,7 +15,6 @@ import { type LockOptions, parseLockOptions } from './lock-options.js'
 export interface GrantOptions extends Pick<LockOptions, 'ttl' | 'wait' | 'permits'> {
   /** Identifies the acquisition, so that a repeated request finds the same lease. Default a new id. */
   readonly holder?: string
-  /** Ends the waiting. */
   readonly signal?: AbortSignal
 }
 

@@ -27,9 +27,7 @@ const MAX_NEW = 1_000
 const MAX_KNOWN = 5_000
 /** The most unfinished runs that one read looks up by id, beside the newest runs. */
 const MAX_ASKED = 100
-/**
- * How far a read goes back before the newest known run: runs may become visible late, and not in the order of creation.
- */
+/** How far a read goes back before the newest known run: runs may become visible late, and not in the order of creation. */
 const OVERLAP_MS = 5_000
 
 export class RunFeed {

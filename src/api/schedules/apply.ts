@@ -122,9 +122,7 @@ async function* allSchedules(store: Store, prefix: string): AsyncGenerator<Sched
   } while (after !== undefined)
 }
 
-/**
- * Writes all changes in one operation of the store. On a store with transactions a crash leaves all of them or none.
- */
+/** Writes all changes in one operation of the store. On a store with transactions a crash leaves all of them or none. */
 async function write(store: Store, writes: readonly ScheduleWrite[], changes: readonly ApplyChange[]): Promise<void> {
   const removed = changes.filter(({ change }) => change === 'remove').map(({ id }) => id)
   if (writes.length > 0 || removed.length > 0) await store.schedules.apply(writes, removed)

@@ -73,9 +73,7 @@ export class Declarations {
     }
   }
 
-  /**
-   * A set is alive while an instance with that set has a valid lease. This instance's own set is alive, joined or not.
-   */
+  /** A set is alive while an instance with that set has a valid lease. This instance's own set is alive, joined or not. */
   async #declaredSets(app: string, own: string, now: number): Promise<readonly DeclaredSet[]> {
     const instances = await this.#store.instances.list()
     const alive = new Set(instances.filter(({ expiresAt }) => expiresAt >= now).map(({ declarations }) => declarations))

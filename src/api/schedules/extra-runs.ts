@@ -31,9 +31,7 @@ export interface TriggerOptions {
 export interface BackfillOptions {
   readonly from: Instant
   readonly to: Instant
-  /**
-   * Identifies the backfill, which runs each tick once, however often the call is repeated. Default the range itself.
-   */
+  /** Identifies the backfill, which runs each tick once, however often the call is repeated. Default the range itself. */
   readonly name?: string
   /** Default queue-all: one after another. */
   readonly overlap?: Overlap

@@ -3,7 +3,6 @@ import type { Store } from '../../core/store.js'
 
 /** The newest runs of a schedule that are still in the history. */
 export interface RecentRuns {
-  /** The newest run that has ended. */
   readonly last?: { readonly run: string; readonly state: RunState; readonly at: number }
   /** 95th percentile of the durations of the newest attempts that succeeded or failed. */
   readonly p95Ms?: number

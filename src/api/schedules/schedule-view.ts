@@ -1,7 +1,6 @@
 import { type Schedule, type ScheduleState, scheduleState } from '../../core/schedules/schedule.js'
 import { cutTimeline } from '../../core/schedules/schedule-timeline.js'
 
-/** A schedule as users see it. */
 export interface ScheduleView extends Schedule {
   readonly state: ScheduleState
   /** Its timeline in words. */

@@ -121,8 +121,7 @@ export class Schedules {
   }
 
   /**
-   * Returns false when there was no such schedule. Running work continues; runs that never started are skipped as
-   * removed.
+   * Returns false when there was no such schedule. Running work continues; runs that never started are skipped as removed.
    */
   async remove(id: string, options: PutOptions = {}): Promise<boolean> {
     checkText(id, 'schedule id')
@@ -179,8 +178,7 @@ export class Schedules {
   }
 
   /**
-   * Creates and updates schedules so that they equal the given ones. With `prune` it also removes the others under a
-   * prefix.
+   * Creates and updates schedules so that they equal the given ones. With `prune` it also removes the others under a prefix.
    */
   async apply(wanted: Readonly<Record<string, ScheduleInput>>, options: ApplyOptions = {}): Promise<ApplyResult> {
     return applySchedules(this.#store, (id, input) => this.parse(id, input), wanted, options)

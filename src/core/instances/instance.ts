@@ -18,7 +18,6 @@ export interface InstanceInfo {
   /** Its own clock when it joined, to measure clock skew. */
   readonly clockAt?: number
   readonly jobs: readonly JobInfo[]
-  /** The sinks that it delivers to. */
   readonly sinks?: readonly SinkInfo[]
 }
 

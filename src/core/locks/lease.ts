@@ -27,9 +27,7 @@ export interface AcquireRequest {
    * lease that is handed to the waiter lasts only as long as the place did, until the waiter asks again.
    */
   readonly waitMs?: number
-  /**
-   * The holder is outside of this process. So only its lease, and not the process's proof of life, shows that it lives.
-   */
+  /** The holder is outside of this process. So only its lease, and not the process's proof of life, shows that it lives. */
   readonly remote?: boolean
 }
 
@@ -54,7 +52,6 @@ export interface RenewRequest {
   readonly holder: string
   readonly token: number
   readonly ttlMs: number
-  /** As in `AcquireRequest`. */
   readonly remote?: boolean
 }
 

@@ -21,9 +21,7 @@ export function messageOf(run: Run): Message {
   return schedule === undefined ? { id, generated_at, payload } : { id, generated_at, schedule_id: schedule, payload }
 }
 
-/**
- * Caches the newest text: many ticks fall on the same instant, and `toISOString` costs more than the rest of a message.
- */
+/** Caches the newest text: many ticks fall on the same instant, and `toISOString` costs more than the rest of a message. */
 let last = { at: Number.NaN, text: '' }
 
 export function nominalTime({ tick, createdAt }: Run): string {

@@ -17,9 +17,7 @@ export interface RetryOptions {
   readonly maxDelay?: Duration
 }
 
-/** Parsed retry options. */
 export interface RetryPolicy {
-  /** Attempts in all, the first included. */
   readonly attempts: number
   /** The delay before the next attempt, given how many have failed and the last error. */
   readonly delayMs: (failures: number, error: unknown) => number

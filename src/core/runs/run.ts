@@ -88,7 +88,6 @@ export interface NewRun {
   readonly overlap?: Overlap
 }
 
-/** How an attempt ended. */
 export type Outcome =
   | { readonly kind: 'succeeded'; readonly result?: Json }
   /** Final. Counts as a failure. */

@@ -137,9 +137,7 @@ function lastMissed({ cursor, missed }: Plannable, line: Timeline, now: number):
   return oldestKept - 1
 }
 
-/**
- * Records ticks up to the horizon. Returns whether the overlap policy keeps further ticks from being recorded ahead.
- */
+/** Records ticks up to the horizon. Returns whether the overlap policy keeps further ticks from being recorded ahead. */
 function planAhead(draft: Draft, schedule: Plannable, line: Timeline, horizon: number, limit: number): boolean {
   if (schedule.overlap === 'allow') {
     for (const tick of line.between(draft.cursor, horizon, limit)) if (!draft.decide(tick)) break

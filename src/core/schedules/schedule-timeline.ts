@@ -10,7 +10,6 @@ export interface TimelineFields {
   readonly endsAt?: number
 }
 
-/** The timeline of a schedule, bounded by `startsAt` and `endsAt`. */
 export function scheduleTimeline({ timeline, anchor, startsAt, endsAt }: TimelineFields): Timeline {
   return cutTimeline(timeline, anchor, startsAt, endsAt)
 }

@@ -27,7 +27,6 @@ export interface ScheduleDefinition {
   readonly app?: string
 }
 
-/** A schedule as the store holds it. */
 export interface Schedule {
   readonly id: string
   /** From a counter of the store that only grows, so a recreated schedule has a new version. */
@@ -58,7 +57,6 @@ export function scheduleState(schedule: Schedule): ScheduleState {
   return schedule.pausedAt === undefined ? 'active' : 'paused'
 }
 
-/** The fields that the planner needs. */
 export function plannable({ id, definition, anchor, cursor, remaining, pausedAt }: Schedule): Plannable {
   const { timeline, startsAt, endsAt, overlap, missed, deadlineMs, jitterMs } = definition
   return {

@@ -2,7 +2,6 @@
 import type { StoreSource } from '../../core/instances/beat-store.js'
 import type { RenewRequest } from '../../core/locks/lease.js'
 
-/** The start data of the beat thread. */
 export interface BeatThreadData {
   readonly source: StoreSource
   /** A `SharedInstant`: when the main loop last turned. */
@@ -12,7 +11,6 @@ export interface BeatThreadData {
   readonly warns: boolean
 }
 
-/** An instance under its current id. */
 export interface BeatingInstance {
   readonly id: string
   readonly leaseMs: number

@@ -59,9 +59,7 @@ export class BeatThread {
     this.#post({ kind: 'instance' })
   }
 
-  /**
-   * Sends the lock to the thread before the caller of `lock()` continues, because that code may block the loop at once.
-   */
+  /** Sends the lock to the thread before the caller of `lock()` continues, because that code may block the loop at once. */
   hold(lock: RenewedLock): void {
     this.#start()
     if (this.#worker === undefined) return

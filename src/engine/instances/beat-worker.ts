@@ -1,6 +1,4 @@
-/**
- * The entry of the beat thread. It connects `backup-beats.ts` to the messages of the main thread (`beat-thread.ts`).
- */
+/** The entry of the beat thread. It connects `backup-beats.ts` to the messages of the main thread (`beat-thread.ts`). */
 import { writeSync } from 'node:fs'
 import { parentPort, workerData } from 'node:worker_threads'
 import { systemClock } from '../../core/clock.js'

@@ -1,7 +1,6 @@
 /**
- * Measures the delay of the event loop with a timer. The delay feeds a metric, warnings, and the size of claims, which
- * are smaller while the loop is late. A block is reported when it is over, because the blocked thread cannot report it
- * earlier.
+ * Measures the delay of the event loop with a timer. The delay feeds a metric, warnings, and the size of claims, which are
+ * smaller while the loop is late. A block is reported when it is over, because the blocked thread cannot report it earlier.
  */
 import { type Alarm, type Clock, NO_ALARM, setAlarm } from '../../core/clock.js'
 import type { Logger } from '../../core/logger.js'

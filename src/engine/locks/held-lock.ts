@@ -112,9 +112,7 @@ export class HeldLock {
     return this.#sentAt + trustMs(this.#ttlMs)
   }
 
-  /**
-   * The store extended the lease, by a call that was sent at `sentAt`. A lock that counted as lost is trusted again.
-   */
+  /** The store extended the lease, by a call that was sent at `sentAt`. A lock that counted as lost is trusted again. */
   extended(lease: Lease, ttlMs: number, sentAt: number): void {
     this.#token = lease.token
     this.#ttlMs = ttlMs

@@ -53,9 +53,7 @@ export class LockKeeper implements LockObserver {
     this.extended(lock)
   }
 
-  /**
-   * Schedules the next renewal after an acquisition or an `extend()`. Renewals begin again if the lock was lost before.
-   */
+  /** Schedules the next renewal after an acquisition or an `extend()`. Renewals begin again if the lock was lost before. */
   extended(lock: HeldLock): void {
     if (!lock.renews || lock.isLost || !this.#held.has(lock)) return
     if (this.#renewed.size === 0) this.#alarm.ref()

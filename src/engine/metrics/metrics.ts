@@ -15,16 +15,13 @@ export interface Histogram {
 
 export type Labels = Readonly<Record<string, string>>
 
-/** One series of a metric. */
 export interface MetricSample<Value> {
   readonly name: string
   readonly labels: Labels
   readonly value: Value
 }
 
-/**
- * Users choose the names of jobs and sinks, so their number is bounded. Names beyond this many share the label `other`.
- */
+/** Users choose the names of jobs and sinks, so their number is bounded. Names beyond this many share the label `other`. */
 export const MAX_TARGETS = 100
 const OTHER = 'other'
 
@@ -43,8 +40,7 @@ interface Series<Value> {
 }
 
 /**
- * Counters and histograms of one process, for a metrics page. Events and the measured store (`store/measured.ts`) feed
- * them.
+ * Counters and histograms of one process, for a metrics page. Events and the measured store (`store/measured.ts`) feed them.
  */
 export class Metrics {
   readonly #counters = new Map<string, Series<number>>()

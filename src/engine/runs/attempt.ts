@@ -4,7 +4,6 @@ import type { ClaimedRun } from '../../core/store.js'
 
 export const ABORT_REASONS = ['timeout', 'cancel', 'stop', 'lost'] as const
 
-/** Why an attempt was aborted before its handler returned. */
 export type AbortReason = (typeof ABORT_REASONS)[number]
 
 const CODES: Readonly<Record<AbortReason, ErrorCode>> = {

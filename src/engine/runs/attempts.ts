@@ -24,7 +24,6 @@ export interface AttemptsOptions {
   readonly events: Events
   readonly settler: Settler
   readonly floor: TokenFloor
-  /** The current id of this instance. */
   readonly instance: () => string
 }
 

@@ -37,9 +37,7 @@ export const UNPACED: ClaimPace = {
 
 export interface LearningPaceOptions {
   readonly clock: Clock
-  /**
-   * Whether the event loop is late. While it is, each claim takes one run of a job, and idle instances take the rest.
-   */
+  /** Whether the event loop is late. While it is, each claim takes one run of a job, and idle instances take the rest. */
   readonly isLoopBusy: () => boolean
   /** Called when a job may be claimed again after its claim was measured. */
   readonly onFree: () => void

@@ -5,9 +5,8 @@ const SMALL = 512
 const SMALL_CLAIMS = 2
 
 /**
- * Sizes the claims of a burst. The runs of a claim start together, when the whole claim is written, so small claims
- * start their runs sooner. Large claims cost less per run. So the first two claims are small, and later ones take a
- * whole batch.
+ * Sizes the claims of a burst. The runs of a claim start together, when the whole claim is written, so small claims start
+ * their runs sooner. Large claims cost less per run. So the first two claims are small, and later ones take a whole batch.
  */
 export class ClaimSize {
   readonly #batch: number
@@ -28,7 +27,6 @@ export class ClaimSize {
     return this.#isMuch
   }
 
-  /** Whether the last claim was full. */
   get isFull(): boolean {
     return this.#full > 0
   }

@@ -31,7 +31,6 @@ export interface DispatcherOptions extends AttemptContext, JobCapacityOptions {
   readonly clock: Clock
   readonly attempts: Attempts
   readonly burst: BurstPriority
-  /** How many runs one claim takes at the most. */
   readonly batch: number
   readonly pollMs: number
   /** Called before a handler starts that may block the event loop. */
@@ -60,7 +59,6 @@ export class Dispatcher {
     this.#capacity = new JobCapacity(options)
   }
 
-  /** How many attempts this dispatcher runs now. */
   get running(): number {
     return this.#capacity.running
   }

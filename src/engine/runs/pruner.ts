@@ -1,7 +1,6 @@
 /**
- * The pruner removes old history in bounded transactions. A full step means that more is left, so the next one follows
- * after a short rest. The rest is several times as long as the step took, so that a long history is pruned without
- * slowing runs.
+ * The pruner removes old history in bounded transactions. A full step means that more is left, so the next one follows after
+ * a short rest. The rest is several times as long as the step took, so that a long history is pruned without slowing runs.
  */
 import type { Clock } from '../../core/clock.js'
 import { desynchronise } from '../../core/runs/retry-policy.js'

@@ -65,7 +65,6 @@ export class RunStarters {
     this.#sinkLoop = this.#loop('sink dispatcher', this.#sinks)
   }
 
-  /** How many attempts run in threads. */
   get inThreads(): number {
     return this.#threaded.running
   }
@@ -95,7 +94,6 @@ export class RunStarters {
     await this.#outageRecords.stop()
   }
 
-  /** Closes the sinks. */
   async closeSinks(): Promise<void> {
     await this.#sinks.end()
   }

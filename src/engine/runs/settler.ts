@@ -15,7 +15,6 @@ export interface SettlerOptions {
   readonly store: Store
   readonly clock: Clock
   readonly health: Health
-  /** How many outcomes one write takes at the most. */
   readonly batch: number
   readonly burst: BurstPriority
 }

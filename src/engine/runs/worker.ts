@@ -23,7 +23,6 @@ export const ABORT_WINDOW_MS = 5_000
 /** How long a handler has to return when the instance stops, before it is fenced. */
 export const STOP_WINDOW_MS = 1_000
 
-/** The parts of an instance that an attempt uses. */
 export interface AttemptContext {
   readonly store: { readonly runs: Pick<RunStore, 'transact'> }
   readonly log: Logger

@@ -57,7 +57,6 @@ export class SinkDispatcher {
     for (const lane of this.#lanes.values()) lane.open()
   }
 
-  /** One step of the loop. */
   async startRuns(): Promise<number> {
     const { clock, attempts, pollMs } = this.#options
     const sentAt = clock.monotonic()

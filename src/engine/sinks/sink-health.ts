@@ -34,7 +34,6 @@ const GROWTH = 4
 export interface SinkOutage {
   readonly sink: string
   readonly since: number
-  /** The last error. */
   readonly error: ErrorRecord
   /** When the next probe is sent. */
   readonly nextTryAt: number
@@ -82,7 +81,6 @@ export class SinkHealth {
     return this.pauseMs > 0 ? 0 : this.#allowance
   }
 
-  /** How long until the next probe. */
   get pauseMs(): number {
     return this.#state === 'down' ? Math.max(this.#resumeAt - this.#options.clock.monotonic(), 0) : 0
   }

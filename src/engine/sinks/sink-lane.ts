@@ -93,7 +93,6 @@ export class SinkLane {
     this.#settler.close()
   }
 
-  /** Closes the sink. */
   end(): Promise<void> {
     return this.#opening.close()
   }

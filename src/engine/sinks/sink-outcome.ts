@@ -29,10 +29,7 @@ function splitOptions(options: Json | undefined): { readonly key?: string; reado
   return Object.keys(rest).length === 0 ? { key } : { key, options: rest }
 }
 
-/**
- * The outcome of a delivery; undefined when the attempt was lost. An acknowledged message counts as delivered even
- * then.
- */
+/** The outcome of a delivery; undefined when the attempt was lost. An acknowledged message counts as delivered even then. */
 export function outcomeOf(sink: SinkDefinition, { run, reason }: Attempt, delivery: Delivery): Outcome | undefined {
   if (delivery.delivered === true) return { kind: 'succeeded' }
   if (reason === 'lost') return undefined

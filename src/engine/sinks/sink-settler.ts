@@ -134,8 +134,7 @@ function isOurs({ reason }: Attempt): boolean {
 }
 
 /**
- * Pauses the run's schedule. A schedule that has another target by now is left alone: the answer came from its old
- * receiver.
+ * Pauses the run's schedule. A schedule that has another target by now is left alone: the answer came from its old receiver.
  */
 async function pauseScheduleOf(
   schedules: Pick<ScheduleStore, 'get' | 'pause'>,

@@ -12,9 +12,7 @@ import { eachOperation } from './each-operation.js'
 
 type Phase = 'new' | 'open' | 'closed'
 
-/**
- * `operations` are the handle's own operations, or a wrapper of them. `onOpened` is called before the first operation.
- */
+/** `operations` are the handle's own operations, or a wrapper of them. `onOpened` is called before the first operation. */
 export function openedOnUse(handle: Store, operations: Store, onOpened: () => void): Store {
   let phase: Phase = 'new'
   let opening: Promise<void> | undefined

@@ -1,8 +1,7 @@
 /**
- * Sends errors between threads. A structured clone loses an error's `code` and other own properties, and refuses values
- * that hold a function. So one thread packs an error into plain data, and the other unpacks it. Example:
- * `Object.assign(new Error('no'), { code: 'E1', retryable: false })` arrives with its message, stack, `code` and
- * `retryable`.
+ * Sends errors between threads. A structured clone loses an error's `code` and other own properties, and refuses values that
+ * hold a function. So one thread packs an error into plain data, and the other unpacks it. Example: `Object.assign(new
+ * Error('no'), { code: 'E1', retryable: false })` arrives with its message, stack, `code` and `retryable`.
  */
 import { isNativeError } from 'node:util/types'
 

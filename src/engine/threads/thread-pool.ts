@@ -21,7 +21,6 @@ import { NOT_BEGUN, Thread } from './thread.js'
 export interface ThreadPoolOptions {
   readonly clock: Clock
   readonly log: Logger
-  /** How long an idle thread is kept. */
   readonly idleMs: number
   readonly memoryMb: number | undefined
 }
@@ -51,7 +50,6 @@ export class ThreadPool {
     this.#options = options
   }
 
-  /** The number of threads, idle ones included. */
   get size(): number {
     return this.#all.size
   }

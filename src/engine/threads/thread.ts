@@ -18,9 +18,7 @@ interface Task {
 export interface ThreadOptions {
   /** Megabytes of heap; the runtime's own default when absent. */
   readonly memoryMb: number | undefined
-  /**
-   * Called when the thread has ended. `error` is the reason, or undefined if the thread's task was rejected with it.
-   */
+  /** Called when the thread has ended. `error` is the reason, or undefined if the thread's task was rejected with it. */
   readonly onEnd: (thread: Thread, error: unknown) => void
 }
 

@@ -1,6 +1,5 @@
 /**
- * Recording usually begins this share of the look-ahead before a tick. The rest is left to claims of runs that are due
- * now.
+ * Recording usually begins this share of the look-ahead before a tick. The rest is left to claims of runs that are due now.
  */
 const USUAL_PART = 0.7
 /** The next recording is expected to take at most this many times as long as the last. */

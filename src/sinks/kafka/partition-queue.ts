@@ -24,7 +24,6 @@ import type { Topics } from './topics.js'
 
 /** A message with the receiver of its outcome. */
 export interface Item {
-  /** The event's id. */
   readonly id: string
   readonly message: KafkaMessage
   readonly bytes: number
@@ -44,7 +43,6 @@ export interface PartitionQueueOptions {
   readonly shared: SharedState
 }
 
-/** State shared by the queues of a sink. */
 export interface SharedState {
   /** When the newest request that was answered began. */
   answered: number

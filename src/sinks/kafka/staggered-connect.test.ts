@@ -4,9 +4,7 @@ import { connectStaggered } from './staggered-connect.js'
 
 const BROKERS = ['one:9092', 'two:9092', 'three:9092']
 
-/**
- * Brokers by their behaviour: a number answers after so many milliseconds, an error fails, and undefined never answers.
- */
+/** Brokers by their behaviour: a number answers after so many milliseconds, an error fails, and undefined never answers. */
 function brokers(answers: Readonly<Record<string, number | Error | undefined>>) {
   const clock = manualClock()
   const asked: string[] = []

@@ -49,8 +49,7 @@ export class Topics {
   }
 
   /**
-   * The outcome of messages that a broker refused because of their topic. A final refusal also applies to later
-   * messages.
+   * The outcome of messages that a broker refused because of their topic. A final refusal also applies to later messages.
    */
   refuse(topic: string, error: unknown, kind: ErrorKind): Undelivered {
     if (kind === 'topic') return this.#remember(topic, undelivered(error, kind, topic))

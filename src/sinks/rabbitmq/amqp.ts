@@ -39,9 +39,7 @@ export interface Connected {
   blocked?: string | undefined
   /** The size of the largest message that the broker accepts; known after an error has named it. */
   mostBytes?: number | undefined
-  /**
-   * Called when the broker blocks publishers. Until it unblocks them it confirms no message that was published before.
-   */
+  /** Called when the broker blocks publishers. Until it unblocks them it confirms no message that was published before. */
   readonly onBlocked: Set<() => void>
 }
 
@@ -77,8 +75,7 @@ export function connector(url: unknown, connect: unknown, where: string): (lost:
 }
 
 /**
- * Publishes, and fails when the broker blocks publishers. Messages that the broker already has may still be delivered
- * later.
+ * Publishes, and fails when the broker blocks publishers. Messages that the broker already has may still be delivered later.
  */
 export async function whileUnblocked(connected: Connected, publish: () => Promise<unknown>): Promise<void> {
   const why = () => failure('SINK_UNREACHABLE', `RabbitMQ blocks publishers at the moment: ${connected.blocked}`)
@@ -106,8 +103,7 @@ export async function disconnect({ connection }: Connected): Promise<void> {
 }
 
 /**
- * Connects to one node of a list. Each attempt starts with the next node, so that a hanging one is not tried first
- * again.
+ * Connects to one node of a list. Each attempt starts with the next node, so that a hanging one is not tried first again.
  */
 function connectTo(url: unknown, where: string): () => Promise<AmqpConnection> {
   const urls = (Array.isArray(url) ? url : [url]).map((each) => checkUrl(each, where))

@@ -24,7 +24,6 @@ export const NACKED = Symbol('nacked')
 
 export type Answer = Delivery | typeof SUSPECT | typeof NACKED
 
-/** AMQP reply codes. */
 const ACCESS_REFUSED = 403
 const NOT_FOUND = 404
 const PRECONDITION_FAILED = 406

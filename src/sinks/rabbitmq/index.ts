@@ -69,9 +69,7 @@ const shortText: Rule = (text) => {
   return Buffer.byteLength(text) <= MOST_BYTES ? undefined : `RabbitMQ allows ${MOST_BYTES} bytes at most`
 }
 const RULES = { exchange: shortText, routingKey: shortText, queue: shortText }
-/**
- * Exchanges `amq.rabbitmq.*` belong to the broker. Queues `amq.*` belong to connections, such as those of RPC clients.
- */
+/** Exchanges `amq.rabbitmq.*` belong to the broker. Queues `amq.*` belong to connections, such as those of RPC clients. */
 const brokerExchange: Rule = (text) => (/^amq\.rabbitmq\./i.test(text) ? 'it belongs to the broker' : undefined)
 const brokerQueue: Rule = (text) => (/^amq\./i.test(text) ? 'it belongs to the broker or to a connection' : undefined)
 /**

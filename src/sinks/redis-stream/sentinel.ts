@@ -8,7 +8,6 @@ import { clientMaker, connectedInTime, inTime } from './clients.js'
 /** A sentinel that does not answer within this time is skipped. */
 const ANSWER_MS = 2_000
 
-/** Resolves to the URL of the master. */
 export type FindMaster = () => Promise<string>
 
 /** Asks the sentinels one after the other, starting with the next one each time. */

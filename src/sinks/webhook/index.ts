@@ -44,9 +44,7 @@ export interface WebhookOptions extends DeliveryOptions, FormatOptions {
    * receivers, so they may hold no secrets.
    */
   readonly headers?: Readonly<Record<string, string>>
-  /**
-   * The `toOptions` that schedules may set. Default: `key` unless the sink is ordered, and `url` if the sink has none.
-   */
+  /** The `toOptions` that schedules may set. Default: `key` unless the sink is ordered, and `url` if the sink has none. */
   readonly overrides?: OverrideOptions<'url'>
   /** Private addresses that may be called, such as `10.1.0.0/16`. Default none. */
   readonly allow?: readonly string[]
@@ -228,9 +226,7 @@ class Webhook implements Sink {
   }
 }
 
-/**
- * Groups the indexes of messages by key. Messages of one key are sent in order, those of different keys concurrently.
- */
+/** Groups the indexes of messages by key. Messages of one key are sent in order, those of different keys concurrently. */
 function byKey(messages: readonly SinkMessage[]): readonly (readonly number[])[] {
   const keys = new Map<string, number[]>()
   for (const [at, { key }] of messages.entries()) {
@@ -241,7 +237,6 @@ function byKey(messages: readonly SinkMessage[]): readonly (readonly number[])[]
   return [...keys.values()]
 }
 
-/** Whether the receiver answered. */
 function contactOf(outcome: Delivery, signal: AbortSignal): Contact {
   if (outcome.delivered) return 'answered'
   const { code, name } = outcome.error as { readonly code?: unknown; readonly name?: unknown }

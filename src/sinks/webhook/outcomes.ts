@@ -24,9 +24,7 @@ export function refusedOutcome(answer: Answer, { url }: Receiver, { startedAt }:
   }
 }
 
-/**
- * The outcome of a request without an answer. A refusal by the address guard is final; all other errors are retried.
- */
+/** The outcome of a request without an answer. A refusal by the address guard is final; all other errors are retried. */
 export function unreachableOutcome(error: unknown, { url, isOwn }: Receiver): Undelivered {
   if (error instanceof BelfryError && error.code === 'ADDRESS_REFUSED') {
     return { delivered: false, error, retryable: false }

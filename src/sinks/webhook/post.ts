@@ -19,7 +19,6 @@ export interface Agents {
 
 export interface Posted {
   readonly answer: Promise<Answer>
-  /** Closes the connection. */
   cancel(reason: unknown): void
 }
 

@@ -24,7 +24,6 @@ export interface CallResult {
   readonly contact: Contact
 }
 
-/** A call in flight. */
 export interface Call {
   readonly receiver: string
   readonly since: number
@@ -35,7 +34,6 @@ interface State {
   /** When the receiver last answered. Without an answer: when its first call in flight began. */
   quietSince: number
   hasAnswered: boolean
-  /** Timeouts in a row. */
   silences: number
   resumeAt: number
   /** Wakes messages that wait for an answer. */
@@ -44,9 +42,7 @@ interface State {
 
 /** A receiver with calls in flight counts as quiet after this long without an answer. */
 const QUIET_MS = 3_000
-/**
- * The number of timeouts in a row after which a receiver is paused. A single timeout may come from a broken connection.
- */
+/** The number of timeouts in a row after which a receiver is paused. A single timeout may come from a broken connection. */
 export const SILENCES = 3
 const PAUSE_MS = 1_000
 const LONGEST_PAUSE_MS = 30_000
@@ -88,8 +84,7 @@ export class ReceiverLimits {
   }
 
   /**
-   * Begins a call that the limits permit; the caller must end it by `end`. Otherwise resolves to an outcome with the
-   * reason.
+   * Begins a call that the limits permit; the caller must end it by `end`. Otherwise resolves to an outcome with the reason.
    */
   async begin(
     receiver: string,

@@ -56,8 +56,7 @@ export function parseUrl(given: unknown, guard: AddressGuard, whose: 'sink' | 's
 }
 
 /**
- * Checks the sink's own headers. Without a URL of its own they may hold no secrets, because schedules choose the
- * receivers.
+ * Checks the sink's own headers. Without a URL of its own they may hold no secrets, because schedules choose the receivers.
  */
 export function parseHeaders(given: unknown, hasUrl: boolean): Record<string, string> {
   if (typeof given !== 'object' || given === null || Array.isArray(given)) throw invalid('headers must be an object')

@@ -101,7 +101,6 @@ export class Scene {
     return this.#interrupt((store) => operation(new Scene({ store, elapse: this.elapse })), meanwhile)
   }
 
-  /** How many claims an instance has made. */
   claimsOf = (instance: string): number => {
     return this.#claims.get(instance) ?? 0
   }
@@ -172,7 +171,6 @@ export class Scene {
     return result
   }
 
-  /** Makes a run and returns its id. */
   enqueue = async (over: Partial<NewRun> = {}): Promise<string> => {
     const { outcome, run } = await this.tryEnqueue(over)
     if (outcome !== 'enqueued') throw new Error(`the run was refused: ${outcome}`)
@@ -190,7 +188,6 @@ export class Scene {
     return this.store.runs.claim({ instance, claim, limit: 100, jobs, sinks: [], floor: 0, ...over })
   }
 
-  /** Claims exactly one run. */
   claimOne = async (instance = 'one'): Promise<ClaimedRun> => {
     const [run] = await this.claim(instance, { limit: 1 })
     if (run === undefined) throw new Error('there was nothing to claim')
@@ -255,7 +252,6 @@ export function ids(runs: readonly { readonly id: string }[]): string[] {
   return runs.map(({ id }) => id)
 }
 
-/** Whether the tokens grow. */
 export function grows(tokens: readonly (number | undefined)[]): boolean {
   return tokens.every((token, at) => token !== undefined && (at === 0 || token > (tokens[at - 1] ?? 0)))
 }

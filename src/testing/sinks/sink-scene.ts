@@ -2,7 +2,6 @@
 import type { Json } from '../../core/checks/json.js'
 import type { Delivery, Sink, SinkMessage } from '../../core/sink.js'
 
-/** A message as the receiver got it. */
 export interface ReceivedMessage {
   readonly id: string
   readonly generated_at: string
@@ -117,7 +116,6 @@ export class SinkScene {
   }
 }
 
-/** The message as a receiver gets it. */
 export function asReceived({ id, generated_at, schedule_id, payload, attempt, token }: SinkMessage): ReceivedMessage {
   return { id, generated_at, ...(schedule_id === undefined ? {} : { schedule_id }), payload, attempt, token }
 }

@@ -32,9 +32,7 @@ interface Asked {
   readonly partitionMetadata: readonly unknown[]
 }
 
-/**
- * Thrown by the partitioner to return the number of partitions, so that a message that only counts them is never sent.
- */
+/** Thrown by the partitioner to return the number of partitions, so that a message that only counts them is never sent. */
 class Counted extends Error {
   readonly partitions: number
 
