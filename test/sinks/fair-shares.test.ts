@@ -1,4 +1,4 @@
-/** Receivers that are slow, or never answer, beside one that is healthy: real sockets, real time, one sink. */
+/** One sink with a healthy receiver and many that are slow or never answer, over real sockets and in real time. */
 import { createServer as createHttpServer } from 'node:http'
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
@@ -13,7 +13,7 @@ afterEach(async () => {
   for (const end of ends.splice(0).reverse()) await end()
 })
 
-/** Listens on a port of its own, so each server is an origin of its own. */
+/** Starts a server on its own port, so that each server is another origin. */
 async function originOf(server: Server): Promise<string> {
   const sockets = new Set<Socket>()
   server.on('connection', (socket) => {
@@ -29,10 +29,10 @@ async function originOf(server: Server): Promise<string> {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 }
 
-/** Accepts and reads, and never answers. */
+/** A server that accepts connections and reads requests, but never answers. */
 const tarPit = () => originOf(createServer((socket) => socket.resume()))
 
-/** Answers 200 at once, and then sends a byte of its body now and then. */
+/** A server that answers 200 at once, and then sends its body byte by byte without an end. */
 const dragging = () =>
   originOf(
     createHttpServer((request, response) => {
@@ -43,7 +43,7 @@ const dragging = () =>
     }),
   )
 
-/** How late the events of a schedule every second arrive at a healthy receiver, in milliseconds, over some seconds. */
+/** Sends an event a second to a healthy receiver beside these, and returns its longest delay in milliseconds. */
 async function latenessBeside(origins: readonly string[], seconds: number, concurrency = 32): Promise<number> {
   const receiver = await new TestReceiver().start()
   ends.push(() => receiver.stop())
@@ -57,14 +57,14 @@ async function latenessBeside(origins: readonly string[], seconds: number, concu
   ends.push(() => belfry.stop({ grace: '100ms' }))
   await belfry.start()
   const put = (id: string, url: string) => belfry.schedules.put(id, { every: '1s', to: 'hooks', toOptions: { url } })
-  // The healthy one last, behind all others in the queue of the sink.
+  // The healthy receiver comes last, so that its events are behind all others in the sink's queue.
   for (const [at, origin] of origins.entries()) await put(`a/${at}`, `${origin}/`)
   await put('b/healthy', receiver.url)
   const delay = monitorEventLoopDelay({ resolution: 10 })
   delay.enable()
   await expect.poll(() => late.length, { timeout: seconds * 3_000, interval: 50 }).toBeGreaterThanOrEqual(seconds)
   delay.disable()
-  // Without what a busy machine adds.
+  // Leaves out the delay that a busy machine adds.
   return Math.max(...late) - delay.max / 1e6
 }
 

@@ -183,7 +183,7 @@ function interruptible(client: NodeRedis) {
         return reply
       },
     },
-    /** Sends the last confirmation of a start again, as a paused server does that reads an old connection late. */
+    /** Sends the last confirmation of a start again, as if a server that was paused had read the command late. */
     confirmAgain: () => client.sendCommand(confirmation),
     interrupt(count: number, what: () => Promise<void>) {
       left = count
