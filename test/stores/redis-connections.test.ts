@@ -127,6 +127,22 @@ describe.each(Object.entries(CLIENTS))('with %s', (name, connect) => {
   })
 })
 
+it('a command without an answer fails after a third of the lease', { timeout: 60_000 }, async () => {
+  const server = await startOwnRedis()
+  const proxy = await lossyProxy(new URL(server.url))
+  const store = redis({ url: proxy.url })
+  await store.open()
+  await store.instances.join({ id: 'a', host: 'host', pid: 1, zoneData: '2026a', jobs: [] }, 3_000)
+  proxy.swallow('answers')
+  await expect(store.runs.enqueue([newRun()])).rejects.toMatchObject({
+    code: 'STORE_UNREACHABLE',
+    message: expect.stringContaining('has not answered for 1000 ms'),
+  })
+  await store.close()
+  proxy.close()
+  await server.stop()
+})
+
 describe('servers whose roles change', () => {
   let servers: OwnServer[]
 

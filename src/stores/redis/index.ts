@@ -64,7 +64,7 @@ export function redisStore(options: RedisOptions, { handTurned = false, shifted 
       : { reopen: () => reopen(options, { prefix, shards: server.shards, waitReplicas, timeoutMs }) }),
     async open() {
       if (server.isOpen) return
-      await openLink(link, clock, timeoutMs, prefix)
+      await openLink(link, clock, server.limitMs, prefix)
       await checkServer(server, firstShard(prefix), link.isCluster)
       const agreed = await agreeOnShards(server, shards, link.isCluster ? CLUSTER_SHARDS : 1)
       const keys = shardKeys(prefix, agreed.shards)

@@ -20,7 +20,7 @@ export interface RedisOptions {
   readonly shards?: number
   /** How many replicas must have each write before it counts: 0, which does not wait, by default. */
   readonly waitReplicas?: number
-  /** After how long without an answer the server counts as gone: 5 seconds by default. */
+  /** After how long without an answer a command fails: by default a third of the lease, at most 5 seconds. */
   readonly timeoutMs?: number
   /** For timers; the system's by default. The store's time is the server's. */
   readonly clock?: Clock
@@ -41,13 +41,13 @@ export interface Settings {
   readonly prefix: string
   readonly shards: number | undefined
   readonly waitReplicas: number
-  readonly timeoutMs: number
+  readonly timeoutMs: number | undefined
   readonly clock: Clock
 }
 
 export function readOptions(options: RedisOptions): Settings {
   checkOptions(options, OPTIONS, 'redis()')
-  const { prefix = 'belfry:', shards, waitReplicas = 0, timeoutMs = 5_000, clock = systemClock } = options
+  const { prefix = 'belfry:', shards, waitReplicas = 0, timeoutMs, clock = systemClock } = options
   checkPrefix(prefix)
   checkShards(shards)
   checkTimeout(timeoutMs)
@@ -78,8 +78,8 @@ function checkShards(shards: number | undefined): void {
   throw failure('OPTION_INVALID', `shards is ${shards}; it must be a whole number from 1 to ${MAX_SHARDS}`)
 }
 
-function checkTimeout(timeoutMs: number): void {
-  if (Number.isFinite(timeoutMs) && timeoutMs >= 1) return
+function checkTimeout(timeoutMs: number | undefined): void {
+  if (timeoutMs === undefined || (Number.isFinite(timeoutMs) && timeoutMs >= 1)) return
   throw failure('OPTION_INVALID', `timeoutMs is ${timeoutMs}; it must be a number of milliseconds, 1 or more`)
 }
 

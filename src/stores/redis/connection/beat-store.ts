@@ -24,7 +24,7 @@ export function openBeatStore(options: unknown): BeatStore {
   server.useShards(shardKeys(prefix, shards))
   let opened: Promise<void> | undefined
   const open = () => {
-    opened ??= openLink(link, clock, timeoutMs, prefix).catch((error: unknown) => {
+    opened ??= openLink(link, clock, server.limitMs, prefix).catch((error: unknown) => {
       opened = undefined
       throw error
     })

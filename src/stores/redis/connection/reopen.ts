@@ -12,7 +12,7 @@ export interface BeatStoreOptions {
   readonly prefix: string
   readonly shards: number
   readonly waitReplicas: number
-  readonly timeoutMs: number
+  readonly timeoutMs: number | undefined
 }
 
 export function reopen(

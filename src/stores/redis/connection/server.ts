@@ -7,6 +7,7 @@
  */
 import { setImmediate } from 'node:timers'
 import type { Clock } from '../../../core/clock.js'
+import { KnownLease } from '../../../core/connection/reply-limit.js'
 import { failure } from '../../../core/errors.js'
 import { HeldTickets } from '../cluster/tickets/held-tickets.js'
 import type { Link } from './driver.js'
@@ -19,7 +20,8 @@ export interface ServerOptions {
   readonly link: Link
   readonly prefix: string
   readonly clock: Clock
-  readonly timeoutMs: number
+  /** The limit that the user set for an answer. */
+  readonly timeoutMs: number | undefined
   /** How many replicas must have a write before it counts. */
   readonly waitReplicas: number
   /** Which clock the scripts read. */
@@ -37,6 +39,7 @@ interface Sent {
   readonly reject: (error: unknown) => void
 }
 
+const MAX_LIMIT_MS = 5_000
 const LEAVE_EVERY_MS = 1_000
 
 export class Server {
@@ -46,6 +49,7 @@ export class Server {
   #turn = 0
   readonly tickets = new HeldTickets()
   readonly time: StoreTime
+  readonly lease = new KnownLease()
   /** Oldest first. */
   readonly #inFlight = new Set<Sent>()
   #watching: (() => void) | undefined
@@ -91,6 +95,14 @@ export class Server {
   close(): void {
     this.#watching?.()
     this.#watching = undefined
+  }
+
+  /**
+   * A command that has no answer after this time has failed. By default it is a third of the lease, so that a beat, claim or
+   * settlement can be repeated before the lease expires.
+   */
+  get limitMs(): number {
+    return this.#options.timeoutMs ?? Math.min(this.lease.limitMs, MAX_LIMIT_MS)
   }
 
   /** Our own time, for measuring how long an answer took. */
@@ -140,8 +152,8 @@ export class Server {
 
   /** Both over the same connection, one behind the other: the waiting is for this very command. */
   async #sendBoth(key: string, args: readonly string[]): Promise<unknown> {
-    const { link, waitReplicas, timeoutMs, prefix } = this.#options
-    const wait = ['WAIT', String(waitReplicas), String(Math.floor(timeoutMs / 4))]
+    const { link, waitReplicas, prefix } = this.#options
+    const wait = ['WAIT', String(waitReplicas), String(Math.floor(this.limitMs / 4))]
     const [reply, reached] = await link.sendBoth(key, args, wait)
     if (Number(reached) >= waitReplicas) return reply
     throw failure(
@@ -190,22 +202,22 @@ export class Server {
 
   #watch(): void {
     if (this.#watching !== undefined) return
-    const { clock, timeoutMs } = this.#options
     // Answers that arrived while the event loop was blocked are read before any command counts as late.
-    this.#watching = clock.after(timeoutMs / 4, () => setImmediate(this.#giveUpLate))
+    this.#watching = this.#options.clock.after(this.limitMs / 4, () => setImmediate(this.#giveUpLate))
   }
 
   readonly #giveUpLate = (): void => {
     if (this.#watching === undefined) return
     this.#watching = undefined
-    const { clock, timeoutMs, prefix, link } = this.#options
-    const late = clock.monotonic() - timeoutMs
+    const { clock, prefix, link } = this.#options
+    const { limitMs } = this
+    const late = clock.monotonic() - limitMs
     const doubted = new Set<string>()
     for (const sent of this.#inFlight) {
       if (sent.at > late) break
       this.#inFlight.delete(sent)
       doubted.add(sent.key)
-      sent.reject(failure('STORE_UNREACHABLE', `the Redis server of "${prefix}" has not answered for ${timeoutMs} ms`))
+      sent.reject(failure('STORE_UNREACHABLE', `the Redis server of "${prefix}" has not answered for ${limitMs} ms`))
     }
     if (doubted.size > 0) this.#silences += 1
     for (const key of doubted) link.doubt(key, this.#silences)

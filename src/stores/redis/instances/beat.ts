@@ -21,6 +21,7 @@ const beatScript = luaScript({
 
 /** The beat goes to every shard. An instance that one of them declared dead is dead. */
 export async function beatInstance(server: Server, request: BeatRequest): Promise<BeatResult> {
+  server.lease.heard(request.leaseMs)
   const listed = request.attempts.flatMap((attempt): Listed[] => {
     const { run, token } = attempt
     const own = { run, token, shard: homeOf(server, run), number: runPlace(run)?.number ?? run }

@@ -26,6 +26,7 @@ export async function joinInstance(
   info: InstanceInfo,
   leaseMs: number,
 ): Promise<{ readonly now: number }> {
+  server.lease.heard(leaseMs)
   const { id, app, declarations } = info
   const given = {
     ...{ instance: id, leaseMs, info: JSON.stringify(info) },

@@ -54,7 +54,7 @@ export async function showKey(
   const wanted = readKey(name) ?? readKey(`${firstShard(prefix)}${name}`)
   if (wanted === undefined) return undefined
   try {
-    await openLink(link, clock, timeoutMs, prefix)
+    await openLink(link, clock, server.limitMs, prefix)
     await server.callAt(lookScript, firstShard(prefix), {})
     const shards = Number(await server.send(firstShard(prefix), ['HGET', `${firstShard(prefix)}meta`, 'shards']))
     const starts = shardKeys(prefix, Math.max(shards, 1))
