@@ -5,7 +5,7 @@ import { nats } from '../../src/sinks/nats/index.js'
 import { type ReceivedMessage, sinkContract } from '../../src/testing/sink-contract.js'
 import { startOwnNats } from '../servers/nats.js'
 import type { OwnServer } from '../servers/postgres.js'
-import { refused, scene, soon, yes } from './deliveries.js'
+import { refused, runAnsweredInPart, scene, soon, yes } from './deliveries.js'
 import { killPublisher } from './killed-publisher.js'
 
 const MAX_PAYLOAD = 200_000
@@ -109,6 +109,30 @@ describe('the NATS sink', () => {
     expect(JSON.stringify(outcomes.map((outcome) => 'error' in outcome && String(outcome.error)))).toMatch(
       /no stream covers that subject.*larger than the stream allows/,
     )
+  })
+
+  it('counts as delivered only the messages that the server answered for', async () => {
+    await addStream('part')
+    const connection = await connect({ servers: url() })
+    connection.subscribe('silent')
+    const request = connection.request.bind(connection)
+    const left = { isNext: false, count: 0 }
+    connection.request = (subject, ...rest) => {
+      if (!left.isNext) return request(subject, ...rest)
+      left.isNext = false
+      left.count += 1
+      return request('silent', ...rest)
+    }
+    const answerInPart = async () => {
+      left.isNext = true
+      return { leftOut: () => left.count }
+    }
+    await runAnsweredInPart({
+      sink: nats({ subject: 'part.one', connection }),
+      received: () => arrivedIn('part'),
+      answerInPart,
+    })
+    await connection.close()
   })
 
   it('retries messages that a full stream refuses', async () => {

@@ -7,7 +7,7 @@ import { type ReceivedMessage, SinkScene, sinkContract } from '../../src/testing
 import { type OutageProxy, outageProxy } from '../servers/outage-proxy.js'
 import type { OwnServer } from '../servers/postgres.js'
 import { MAX_MESSAGE_BYTES, startOwnRabbitMq } from '../servers/rabbitmq.js'
-import { refused, scene, soon, yes } from './deliveries.js'
+import { refused, runAnsweredInPart, scene, soon, yes } from './deliveries.js'
 import { killPublisher } from './killed-publisher.js'
 
 let [server, proxy]: [OwnServer | undefined, OutageProxy | undefined] = [undefined, undefined]
@@ -77,6 +77,23 @@ class FakeBroker extends EventEmitter {
       connection: { stream: { destroy: () => (this.destroyed += 1) } },
     }
   }
+}
+
+/** A connection that does not send the next message, so that the broker never confirms it. */
+async function connectLeavingOut(left: { isNext: boolean; count: number }): Promise<AmqpConnection> {
+  const connection = await connect(direct())
+  const createConfirmChannel = async () => {
+    const channel = await connection.createConfirmChannel()
+    const publish = channel.publish.bind(channel)
+    channel.publish = (...message) => {
+      if (!left.isNext) return publish(...message)
+      left.isNext = false
+      left.count += 1
+      return true
+    }
+    return channel
+  }
+  return Object.assign(Object.create(connection), { createConfirmChannel })
 }
 
 /** Permits a schedule to set every option of its messages. */
@@ -170,6 +187,18 @@ describe('the RabbitMQ sink', () => {
     await sink.close?.()
     // 400 neighbours sent one by one, each over its own channel, would take many times as long.
     expect(tookMs).toBeLessThan(10_000)
+  })
+
+  it('counts as delivered only the messages that the broker confirmed', async () => {
+    await withChannel((channel) => channel.assertQueue('part', { durable: true }))
+    const left = { isNext: false, count: 0 }
+    const sink = rabbitmq({ connect: () => connectLeavingOut(left), queue: 'part' })
+    const answerInPart = async () => {
+      left.isNext = true
+      return { leftOut: () => left.count }
+    }
+    await runAnsweredInPart({ sink, received: () => arrivedIn('part'), answerInPart })
+    await sink.close?.()
   })
 
   it('retries messages that a full queue refuses', async () => {

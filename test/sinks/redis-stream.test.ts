@@ -2,12 +2,12 @@ import { createClient, createCluster, createSentinel } from '@redis/client'
 import { Cluster, Redis } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type NodeRedis, type RedisClient, redisStream } from '../../src/sinks/redis-stream/index.js'
-import { type ReceivedMessage, SinkScene, sinkContract, sinkContractCases } from '../../src/testing/sink-contract.js'
+import { type ReceivedMessage, SinkScene, sinkContract } from '../../src/testing/sink-contract.js'
 import { outageProxy } from '../servers/outage-proxy.js'
 import type { OwnServer } from '../servers/postgres.js'
 import { startOwnRedis, startOwnSentinel, tellRedis } from '../servers/redis.js'
 import { serverUrl } from '../servers/server-url.js'
-import { refused, scene, soon, yes } from './deliveries.js'
+import { refused, runAnsweredInPart, scene, soon, yes } from './deliveries.js'
 import { killPublisher } from './killed-publisher.js'
 
 let server: OwnServer | undefined
@@ -104,11 +104,21 @@ describe('the Redis Streams sink', () => {
     const real = createClient({ url: url() })
     const client = new HalfAnswering(real as NodeRedis)
     const sink = redisStream({ client, stream: 'part' })
-    const promise = sinkContractCases.find(({ name }) => name.startsWith('what the answer of a client leaves out'))
     const answerInPart = async () => client.answerInPart()
-    await promise?.run(new SinkScene({ ...scene.opened, sink, received: () => arrivedIn('part'), answerInPart }))
+    await runAnsweredInPart({ sink, received: () => arrivedIn('part'), answerInPart })
     expect(client.leftOut).toBe(1)
     real.destroy()
+  })
+
+  it('reports an outage while too few replicas are connected', async () => {
+    const sink = redisStream({ url: url(), stream: 'replicated' })
+    await tellRedis(url(), 'CONFIG', 'SET', 'min-replicas-to-write', '1')
+    const outcomes = await sink.deliver(scene.messages(2), soon())
+    await tellRedis(url(), 'CONFIG', 'SET', 'min-replicas-to-write', '0')
+    const outage = { delivered: false, unreachable: true, error: { message: /NOREPLICAS/ } }
+    expect(outcomes).toMatchObject([outage, outage])
+    expect(await sink.deliver(scene.messages(2), soon())).toEqual([yes, yes])
+    await sink.close?.()
   })
 
   it('limits the length of a stream', async () => {
