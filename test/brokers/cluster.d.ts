@@ -30,6 +30,10 @@ export interface Cluster {
   healthy(): Promise<void>
   /** Creates a topic, stream or queue that survives the loss of one node, and returns its name. */
   makeDestination(name: string): Promise<string>
+  /** Creates a topic whose partitions are each on one node only. A frozen node stops its own partitions, and no others. */
+  makeUnreplicated?(name: string): Promise<string>
+  /** The places of the destination that this node leads. */
+  placesOf?(node: string, destination: string): Promise<readonly string[]>
   /** Other ways to connect, by name: encrypted, with a password, with a certificate. */
   readonly variants?: readonly string[]
   /** The variant that the brokers refuse, because its password is wrong. */

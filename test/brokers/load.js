@@ -15,7 +15,7 @@ import { openLoadStore } from './load-store.js'
 
 const PUBLISHER = fileURLToPath(new URL('./publisher.js', import.meta.url))
 const AT_ONCE = 500
-const SAID_WITHIN_MS = 30_000
+const SAID_WITHIN_MS = 90_000
 const UNFINISHED = /** @type {const} */ (['waiting', 'ready', 'running'])
 
 /**
@@ -121,6 +121,17 @@ export class Load {
     const gone = once(child, 'exit')
     child.kill('SIGKILL')
     await gone
+  }
+
+  /** Stops the process as a deployment does, and starts another. */
+  async restartProcess() {
+    const child = this.#publisher
+    if (child !== undefined && child.exitCode === null && child.signalCode === null) {
+      const gone = once(child, 'exit')
+      child.kill('SIGTERM')
+      await gone
+    }
+    this.startProcess()
   }
 
   /** Waits until two seconds after the first tick, when the first events should have been delivered. */

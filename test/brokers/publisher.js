@@ -27,4 +27,8 @@ belfry.on('run:succeeded', ({ run }) => {
   last = now
 })
 setInterval(() => console.log(JSON.stringify({ times })), 1_000).unref()
+process.once('SIGTERM', async () => {
+  await belfry.stop({ grace: '1s' })
+  process.exit(0)
+})
 await belfry.start()

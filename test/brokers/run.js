@@ -77,10 +77,11 @@ async function runScenarios(kind) {
  * @param {import('./cluster.js').BrokerKind} kind
  * @param {import('./cluster.js').Cluster} cluster
  */
-function canRun({ only, everyVariant, withRefusedVariant, asksForRefusals }, kind, cluster) {
+function canRun({ only, everyVariant, withRefusedVariant, asksForRefusals, firstNodeFreezes }, kind, cluster) {
   if (only !== undefined && only !== kind.name) return false
   if (everyVariant && cluster.variants === undefined) return false
   if (withRefusedVariant && cluster.refusedVariant === undefined) return false
+  if (firstNodeFreezes && cluster.makeUnreplicated === undefined) return false
   return !asksForRefusals || cluster.refusals !== undefined
 }
 

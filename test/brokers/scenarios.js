@@ -20,6 +20,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
  * @property {boolean} [everyVariant] once per variant of the cluster
  * @property {number} [variantCount] only the last so many variants
  * @property {boolean} [withRefusedVariant] with wrong credentials: no event arrives or fails permanently, and the log names the reason
+ * @property {boolean} [firstNodeFreezes] on a destination without replicas: events of the other nodes must not be late
  * @property {(context: FaultContext) => Promise<void>} fault
  */
 
@@ -41,6 +42,7 @@ export const SCENARIOS = [
     ordered: true,
     fault: (context) => leaderFrozen(context, 20_000),
   },
+  { name: 'one broker frozen, no replicas', seconds: 45, firstNodeFreezes: true, fault: firstFrozen },
   { name: 'two of three killed', seconds: 45, fault: twoKilled },
   { name: 'Belfry killed six times', seconds: 40, fault: belfryKilled },
   {
@@ -113,6 +115,22 @@ async function leaderFrozen({ cluster, destination, say }, forMs) {
   await cluster.freeze(leader)
   await sleep(forMs)
   await cluster.thaw(leader)
+  await cluster.healthy()
+}
+
+/**
+ * Freezes the first node of the list, and restarts Belfry meanwhile, so that it also connects while that node hangs.
+ * @param {FaultContext} context
+ */
+async function firstFrozen({ cluster, loads, say }) {
+  const [first = ''] = cluster.nodes
+  say(`freezes ${first}`)
+  await cluster.freeze(first)
+  await sleep(12_000)
+  say('restarts Belfry')
+  await Promise.all(loads.map((load) => load.restartProcess()))
+  await sleep(8_000)
+  await cluster.thaw(first)
   await cluster.healthy()
 }
 

@@ -8,6 +8,8 @@ import { verify } from './verify.js'
 
 const PER_SECOND = 200
 const SETTLED_WITHIN_MS = 180_000
+/** A frozen node may delay events of other nodes by this much: half of the time for which it is frozen. */
+const OTHERS_WITHIN_MS = 10_000
 
 /**
  * @typedef {object} Trial
@@ -60,12 +62,18 @@ async function prepare({ cluster, scenario, clients, perSecond }, parts) {
   for (const client of clients) {
     for (const variant of variants) {
       const name = variant === undefined ? client : `${client}-${variant}`
-      const destination = await cluster.makeDestination(`${name}-${Date.now()}`)
+      const destination = await makeDestination(cluster, scenario, `${name}-${Date.now()}`)
       const sink = cluster.sink(client, destination, variant)
       const rate = perSecond ?? scenario.perSecond ?? PER_SECOND
       parts.push({ name, destination, load: new Load({ name, client, sink, perSecond: rate, seconds, ordered }) })
     }
   }
+}
+
+/** @param {import('./cluster.js').Cluster} cluster @param {import('./scenarios.js').Scenario} scenario @param {string} name */
+function makeDestination(cluster, { firstNodeFreezes }, name) {
+  if (firstNodeFreezes && cluster.makeUnreplicated !== undefined) return cluster.makeUnreplicated(name)
+  return cluster.makeDestination(name)
 }
 
 /** @param {readonly Part[]} parts @param {(part: Part) => Promise<readonly string[]>} find */
@@ -83,13 +91,18 @@ async function allProblems(parts, find) {
 /** @param {Trial} trial @param {Part} part */
 async function problems({ broker, cluster, scenario }, { name, destination, load }) {
   const arrived = await cluster.read(destination)
-  const { violations, counts } = verify(load.expected(), arrived, { isOrdered: load.isOrdered, prefix: 'order/' })
+  const [first = ''] = cluster.nodes
+  const frozen = scenario.firstNodeFreezes ? await cluster.placesOf?.(first, destination) : undefined
+  const about = { isOrdered: load.isOrdered, prefix: 'order/', ...(frozen === undefined ? {} : { frozen }) }
+  const { violations, counts } = verify(load.expected(), arrived, about)
   const letters = await load.deadLetters()
   const refused = letters.filter(({ schedule = '' }) => schedule.startsWith(REFUSED))
   const dead = letters.length - refused.length
   const figures = { ...load.acknowledged, ...counts, outages: load.outages, deadLetters: dead, refused: refused.length }
   console.log(JSON.stringify({ broker, client: name, scenario: scenario.name, ...figures }))
   const found = [...violations]
+  const { othersMaxMs = 0 } = counts
+  if (othersMaxMs > OTHERS_WITHIN_MS) found.push(`events of other nodes are up to ${othersMaxMs} ms late`)
   if (dead > 0) found.push(`${dead} events failed for good`)
   for (const schedule of load.refusals) {
     if (!refused.some((letter) => letter.schedule === schedule)) found.push(`nothing of "${schedule}" failed for good`)

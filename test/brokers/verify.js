@@ -17,6 +17,7 @@
  * @property {number} [p99Ms]
  * @property {number} [maxMs]
  * @property {number} [silentMs] the longest time in which the broker stored nothing
+ * @property {number} [othersMaxMs] the longest delay of an event outside of the places that a frozen node leads
  */
 
 const FIELDS = ['id', 'generated_at', 'schedule_id', 'payload']
@@ -25,17 +26,18 @@ const MOST_EXAMPLES = 3
 /**
  * @param {ReadonlySet<string>} expected
  * @param {readonly import('./cluster.js').Arrived[]} arrived
- * @param {{ isOrdered: boolean, prefix: string }} load `prefix`: events of other schedules do not belong to the load
+ * @param {{ isOrdered: boolean, prefix: string, frozen?: readonly string[] }} load `prefix`: events of other schedules do
+ * not belong to the load; `frozen`: the places that a frozen node leads
  * @returns {Verdict}
  */
-export function verify(expected, arrived, { isOrdered, prefix }) {
-  /** @type {Map<string, { body: string, storedAt?: number }>} */
+export function verify(expected, arrived, { isOrdered, prefix, frozen = [] }) {
+  /** @type {Map<string, { body: string, place: string, storedAt?: number }>} */
   const first = new Map()
   const violations = new Violations()
   /** @type {Map<string, number>} the newest tick of each key */
   const newest = new Map()
   let repeated = 0
-  for (const { body, key, storedAt } of arrived) {
+  for (const { body, key, place, storedAt } of arrived) {
     const event = JSON.parse(body)
     if (!String(event.schedule_id).startsWith(prefix)) continue
     if (Object.keys(event).join() !== FIELDS.join()) violations.add('fields', body)
@@ -45,7 +47,7 @@ export function verify(expected, arrived, { isOrdered, prefix }) {
       if (known.body !== body) violations.add('an id with two contents', `${known.body} and ${body}`)
       continue
     }
-    first.set(event.id, storedAt === undefined ? { body } : { body, storedAt })
+    first.set(event.id, storedAt === undefined ? { body, place } : { body, place, storedAt })
     if (!expected.has(event.id)) violations.add('not expected', event.id)
     const tick = Date.parse(event.generated_at)
     if (event.id !== `${event.schedule_id}-${tick / 1_000}`) violations.add('an id of another tick', body)
@@ -53,7 +55,13 @@ export function verify(expected, arrived, { isOrdered, prefix }) {
     newest.set(key, Math.max(tick, newest.get(key) ?? 0))
   }
   for (const id of expected) if (!first.has(id)) violations.add('lost', id)
-  const counts = { expected: expected.size, arrived: first.size, repeated, ...latenessOf([...first]) }
+  const others = [...first].filter(([, { place }]) => !frozen.includes(place))
+  const { maxMs: othersMaxMs } = frozen.length === 0 ? {} : latenessOf(others)
+  const counts = {
+    ...{ expected: expected.size, arrived: first.size, repeated },
+    ...latenessOf([...first]),
+    ...(othersMaxMs === undefined ? {} : { othersMaxMs }),
+  }
   return { violations: violations.list(), counts }
 }
 

@@ -20,6 +20,7 @@ import { PASSWORD, properties, USER } from './properties.js'
 const CLUSTER_ID = 'BelfryTests-0123456789A'
 const HEAP = ['-Xmx256m', '-Xms128m', '-XX:+UseSerialGC', '-XX:TieredStopAtLevel=1']
 const PATIENCE_MS = 90_000
+const MISSING_TOPICS = 5
 
 /** @type {Readonly<Record<string, string>>} */
 const PACKAGES = {
@@ -166,7 +167,7 @@ class KafkaCluster {
     for (;;) {
       try {
         const partitions = await this.#partitions(topics)
-        if (partitions.every(({ isr }) => isr.length === this.nodes.length)) return
+        if (partitions.every(({ isr, replicas }) => isr.length === replicas.length)) return
         if (Date.now() > deadline) throw new Error('replicas are not in sync')
       } catch (error) {
         if (Date.now() > deadline) throw error
@@ -176,12 +177,28 @@ class KafkaCluster {
   }
 
   /** @param {string} name @param {Record<string, string>} [settings] */
-  async makeDestination(name, settings = {}) {
+  makeDestination(name, settings = {}) {
+    return this.#createTopic(name, this.nodes.length, settings)
+  }
+
+  /** @param {string} name */
+  makeUnreplicated(name) {
+    return this.#createTopic(name, 1, { 'min.insync.replicas': '1' })
+  }
+
+  /** @param {string} node @param {string} topic */
+  async placesOf(node, topic) {
+    const partitions = await this.#partitions([topic])
+    return partitions.filter(({ leader }) => `broker-${leader}` === node).map(({ partitionId }) => String(partitionId))
+  }
+
+  /** @param {string} name @param {number} replicas @param {Record<string, string>} settings */
+  async #createTopic(name, replicas, settings) {
     const configEntries = Object.entries(settings).map(([setting, value]) => ({ name: setting, value }))
     const topic = {
       topic: name,
       numPartitions: this.#numPartitions,
-      replicationFactor: this.nodes.length,
+      replicationFactor: replicas,
       configEntries,
     }
     await this.#asAdmin((admin) => admin.createTopics({ waitForLeaders: false, topics: [topic] }))
@@ -199,10 +216,11 @@ class KafkaCluster {
 
   async refusals() {
     const small = await this.makeDestination(`small-${Date.now()}`, { 'max.message.bytes': '50000' })
-    return [
-      { name: 'no such topic', toOptions: { topic: `missing-${Date.now()}` } },
-      { name: 'too large', toOptions: { topic: small }, payload: 'x'.repeat(100_000) },
-    ]
+    const missing = Array.from({ length: MISSING_TOPICS }, (_, at) => ({
+      name: `no such topic ${at + 1}`,
+      toOptions: { topic: `missing-${Date.now()}-${at + 1}` },
+    }))
+    return [...missing, { name: 'too large', toOptions: { topic: small }, payload: 'x'.repeat(100_000) }]
   }
 
   /**
