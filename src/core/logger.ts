@@ -14,7 +14,7 @@ export const silentLogger: Logger = {
   error() {},
 }
 
-/** The default: warnings and errors, a line each, on standard error. */
+/** The default: warnings and errors on standard error, a line each; the stack of an error follows on lines of its own. */
 export const stderrLogger: Logger = {
   ...silentLogger,
   warn: (fields, message) => writeLine('warning', fields, message),
@@ -22,7 +22,10 @@ export const stderrLogger: Logger = {
 }
 
 function writeLine(level: string, fields: object, message: string): void {
-  process.stderr.write(`belfry ${level}: ${message} ${JSON.stringify(fields)}\n`)
+  const { err: { stack = '', ...err } = {}, ...rest } = fields as { readonly err?: { readonly stack?: string } }
+  const shown = JSON.stringify({ ...rest, ...('err' in fields ? { err } : {}) })
+  const calls = stack.slice(Math.max(stack.indexOf('\n    at '), 0))
+  process.stderr.write(`belfry ${level}: ${message} ${shown}${calls}\n`)
 }
 
 /** A child logger with these fields, also for a logger without `child`. */

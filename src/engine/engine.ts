@@ -13,6 +13,7 @@ import { Loop } from './loop.js'
 import type { Attempt } from './runs/attempt.js'
 import { Attempts } from './runs/attempts.js'
 import { BurstPriority } from './runs/burst-priority.js'
+import { FailureLog } from './runs/failure-log.js'
 import { pruner } from './runs/pruner.js'
 import { RunStarters } from './runs/run-starters.js'
 import { Settler } from './runs/settler.js'
@@ -30,6 +31,7 @@ export class Engine {
   readonly #attempts: Attempts
   readonly #threads: ThreadPool
   readonly #starters: RunStarters
+  readonly #failureLog: FailureLog
   readonly #keeper: Keeper
   readonly #tickLoop: Loop
   readonly #keeperLoop: Loop
@@ -48,6 +50,7 @@ export class Engine {
     this.#settler = new Settler({ ...options, burst })
     this.#attempts = new Attempts({ ...options, settler: this.#settler, instance })
     this.#threads = new ThreadPool({ ...options, ...threads })
+    this.#failureLog = new FailureLog(options)
     this.#keeper = new Keeper({
       ...options,
       membership: this.#membership,
@@ -129,6 +132,7 @@ export class Engine {
   }
 
   close(): Promise<void> {
+    this.#failureLog.close()
     return this.#threads.close()
   }
 

@@ -29,6 +29,11 @@ async function jsonLog(level: string): Promise<ServeLog> {
     level,
     timestamp: pino.stdTimeFunctions.isoTime,
     formatters: { log: withoutSecrets, level: (label) => ({ level: label }) },
+    hooks: {
+      logMethod([fields, message], log) {
+        log.call(this, fields, redactedText(String(message)))
+      },
+    },
   })
   return { logger, isVerbose: true, say: (message, fields = {}) => logger.info(fields, message) }
 }
@@ -43,7 +48,7 @@ function textLog(level: string, style: Style): ServeLog {
     process.stdout.write(`${style.dim(clockTime(Date.now()))}  ${message}\n`)
   }
   const withFields = (paint: (text: string) => string) => (fields: object, message: string) =>
-    line(`${paint(message)} ${style.dim(JSON.stringify(withoutSecrets({ ...fields })))}`)
+    line(`${paint(redactedText(message))} ${style.dim(JSON.stringify(withoutSecrets({ ...fields })))}`)
   return {
     logger: {
       ...silentLogger,
@@ -67,10 +72,6 @@ export function logEvents(belfry: Belfry, { say, isVerbose }: ServeLog): void {
     })
   })
   belfry.on('lock:lost', ({ name }) => say(`lost the lock "${name}"`, { lock: name }))
-  // A receiver's answer may hold users' data, so it stays out of the log.
-  belfry.on('run:failed', ({ run, error: { excerpt: _, ...err } }) => {
-    say(`run ${run.id} failed for good: ${redactedText(err.message)}`, { run: run.id, err })
-  })
   belfry.on('store:unreachable', ({ error }) => {
     const err = errorRecord(error)
     say(`the store is unreachable: ${redactedText(err.message)}`, { err })

@@ -44,6 +44,9 @@ export function sweeper(options: SweeperOptions): () => Promise<number> {
     if (rescued > 0 || lost > 0) {
       events.emit('runs:taken-over', { rescued, lost })
       log.info({ rescued, lost }, 'took over runs of instances that are gone')
+      if (lost > 0) {
+        log.error({ lost }, `${lost} runs have failed for good as LOST: too many instances died while they ran them`)
+      }
     }
     if (rescued + lost >= batch) return 0
     if (round % restEvery === 0) await options.stampKeys()

@@ -11,7 +11,7 @@
  */
 import type { Clock } from '../../core/clock.js'
 import type { TokenFloor } from '../../core/locks/token.js'
-import type { Outcome } from '../../core/runs/run.js'
+import type { Outcome, RunState } from '../../core/runs/run.js'
 import type { ClaimedRun, ClaimRequest, ClaimResult, Store } from '../../core/store.js'
 import type { Events } from '../events.js'
 import { Attempt } from './attempt.js'
@@ -114,13 +114,24 @@ export class Attempts {
   }
 }
 
+/** A run that is tried again is `waiting` instead if its key or its schedule is busy; only the store knows that. */
+const STATE_AFTER = {
+  succeeded: 'succeeded',
+  failed: 'failed',
+  cancelled: 'cancelled',
+  retry: 'ready',
+  released: 'ready',
+} as const satisfies Record<Outcome['kind'], RunState>
+
 function emitOutcome(events: Events, attempt: Attempt, outcome: Outcome | undefined): void {
-  const { run } = attempt
+  if (outcome === undefined) {
+    events.emit('run:stale', { run: attempt.run })
+    return
+  }
   const durationMs = attempt.durationMs()
-  if (outcome === undefined) events.emit('run:stale', { run })
-  else if (outcome.kind === 'succeeded') {
-    events.emit('run:succeeded', { run, durationMs, result: outcome.result ?? null })
-  } else if (outcome.kind === 'failed') events.emit('run:failed', { run, durationMs, error: outcome.error })
+  const run = { ...attempt.run, state: STATE_AFTER[outcome.kind] }
+  if (outcome.kind === 'succeeded') events.emit('run:succeeded', { run, durationMs, result: outcome.result ?? null })
+  else if (outcome.kind === 'failed') events.emit('run:failed', { run, durationMs, error: outcome.error })
   else if (outcome.kind === 'retry') {
     events.emit('run:retrying', { run, durationMs, error: outcome.error, delayMs: outcome.delayMs })
   } else events.emit(outcome.kind === 'cancelled' ? 'run:cancelled' : 'run:released', { run, durationMs })
