@@ -59,7 +59,7 @@ describe('the postgres store', () => {
   it('refuses to begin an operation at an isolation level other than read committed, and repeats it at that level', async () => {
     const { store, schema, direct, close } = await freshPostgres()
     const pool = poolWith(direct, '-c default_transaction_isolation=repeatable\\ read')
-    const asked = pool.query(`select * from ${schema}.release_lock('l', 'a', 0, '{}', '')`)
+    const asked = pool.query(`select * from ${schema}.release_locks('{}', '')`)
     await expect(asked).rejects.toMatchObject({ code: 'BF003', message: /repeatable read/ })
     const left = postgres({ pool, schema, listen: false })
     expect(await left.leases.acquire({ ...LOCK, holder: 'a' })).toMatchObject({ acquired: true })

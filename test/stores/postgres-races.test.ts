@@ -81,7 +81,9 @@ it('a beat that follows a takeover of its run’s key reports the run as lost', 
   await thief.query(`begin; select from ${schema}.instances for update`)
   const beating = beat('slow', [run])
   await untilStatementWaits(direct, `%${schema}%beat%`)
-  await thief.query(`select from ${schema}.acquire_lock('k', 'thief', 60000, 1, null, 0, 0, null)`)
+  await thief.query(
+    `select from ${schema}.acquire_locks(array[('k', 'thief', 60000, 1, null, 0, 0, false)]::${schema}.acquisition[], null)`,
+  )
   await thief.query('commit')
   await thief.end()
   expect(await beating).toMatchObject({ alive: true, lost: [id] })

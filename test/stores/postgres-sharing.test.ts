@@ -190,7 +190,9 @@ describe('a lock that another session is acquiring on Postgres', () => {
       const rival = new pg.Client({ connectionString: direct })
       await rival.connect()
       await rival.query('begin')
-      await rival.query(`select * from ${schema}.acquire_lock('lock', 'rival', 30000, 1, null, 0, 0, null)`)
+      await rival.query(
+        `select * from ${schema}.acquire_locks(array[('lock', 'rival', 30000, 1, null, 0, 0, false)]::${schema}.acquisition[], null)`,
+      )
       const names = ['lock', ...crowd]
       const asked = Promise.all(names.map((name) => store.leases.acquire({ ...lock, name, holder: 'late' })))
       const waiting = `select count(*) as count from pg_stat_activity where wait_event_type = 'Lock'

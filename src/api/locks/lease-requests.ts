@@ -48,6 +48,8 @@ export class LeaseRequests {
   readonly #options: LeaseRequestsOptions
   /** For each waiting holder, the function that ends its pause. */
   readonly #waiters = new Map<string, () => void>()
+  /** Holders whose request is in flight, and whether a hint has named them meanwhile. */
+  readonly #asking = new Map<string, boolean>()
   #isClosed = false
 
   constructor(options: LeaseRequestsOptions) {
@@ -75,14 +77,16 @@ export class LeaseRequests {
         if (result.acquired || waitMs > 0) await store.leases.release({ name, holder })
         return undefined
       }
+      if (result.wasNamed) continue
       await this.#pause(holder, Math.min(leftMs, POLL_MS, Math.max(result.until - result.now, 1)))
     }
   }
 
   /** Called on a hint that a lock was freed or handed over. The hint may name the new holder. */
   wake(holder?: string): void {
-    if (holder !== undefined) this.#waiters.get(holder)?.()
-    else for (const endPause of [...this.#waiters.values()]) endPause()
+    if (holder === undefined) for (const endPause of [...this.#waiters.values()]) endPause()
+    else if (this.#asking.has(holder)) this.#asking.set(holder, true)
+    else this.#waiters.get(holder)?.()
   }
 
   /** Refuses all later requests, and those that wait now. */
@@ -93,14 +97,19 @@ export class LeaseRequests {
 
   async #ask({ name, holder, ttlMs, permits, remote }: LeaseRequest, mayWait: boolean) {
     const { store, floor, instance } = this.#options
-    const result = await store.leases.acquire({
-      ...{ name, holder, ttlMs, permits, floor: floor.value, instance: instance() },
-      ...(remote ? { remote } : {}),
-      ...(mayWait ? { waitMs: PLACE_MS } : {}),
-    })
-    floor.sawTime(result.now)
-    if (result.acquired) floor.sawToken(result.lease.token)
-    return result
+    this.#asking.set(holder, false)
+    try {
+      const result = await store.leases.acquire({
+        ...{ name, holder, ttlMs, permits, floor: floor.value, instance: instance() },
+        ...(remote ? { remote } : {}),
+        ...(mayWait ? { waitMs: PLACE_MS } : {}),
+      })
+      floor.sawTime(result.now)
+      if (result.acquired) floor.sawToken(result.lease.token)
+      return { ...result, wasNamed: this.#asking.get(holder) === true }
+    } finally {
+      this.#asking.delete(holder)
+    }
   }
 
   async #pause(holder: string, delayMs: number): Promise<void> {

@@ -14,7 +14,6 @@ import { poolOf } from './connection/pool.js'
 import { ProofOfLife } from './connection/proof-of-life.js'
 import { reopen } from './connection/reopen.js'
 import { type Change, Wakes } from './connection/wakes.js'
-import { LockWaiters } from './locks/lock-waiters.js'
 import {
   checkMigrateOptions,
   checkPostgresOptions,
@@ -60,13 +59,12 @@ export function postgres(options: PostgresOptions): Store {
     ...(proof === undefined ? {} : { proof }),
     ...(listen ? { channel } : {}),
   })
-  const waiters = new LockWaiters(db, wakes)
   const listener =
     listen && directUrl !== undefined
       ? new Listener({
           ...{ channel, self },
           heard: (changes) => wakes.heard(changes),
-          handed: (lease) => waiters.handedElsewhere(lease),
+          handed: ({ holder }) => wakes.handedTo(holder),
         })
       : undefined
   const direct = new DirectConnection({
@@ -75,7 +73,7 @@ export function postgres(options: PostgresOptions): Store {
   })
 
   return {
-    ...operationsOn(db, waiters),
+    ...operationsOn(db, wakes),
     supports: { transactions: true, wakeups: listener !== undefined, durable: true, shared: true },
     subscribe: wakes.subscribe,
     ...(proof === undefined ? {} : { onLost: proof.onLost }),

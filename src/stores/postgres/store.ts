@@ -1,16 +1,19 @@
 /** The operations of the Postgres store, over a database. */
+import type { AcquireRequest, AcquireResult, ReleaseRequest } from '../../core/locks/lease.js'
 import type { NewRun } from '../../core/runs/run.js'
 import type { EnqueueResult, PutResult, ScheduleWrite, Store } from '../../core/store.js'
 import { CoalescedWrites } from './connection/coalesced-writes.js'
 import type { Database } from './connection/database.js'
+import type { Wakes } from './connection/wakes.js'
 import { diagnose } from './diagnose.js'
 import { beatInstance } from './instances/beat.js'
 import { declareSet, listDeclared } from './instances/declarations.js'
 import { joinInstance } from './instances/join.js'
 import { leaveInstance } from './instances/leave.js'
 import { listInstances, listJobs } from './instances/list.js'
+import { acquireLocks } from './locks/acquire.js'
 import { inspectLease, listLeases } from './locks/list.js'
-import type { LockWaiters } from './locks/lock-waiters.js'
+import { type Released, releaseLocks, wasReleased } from './locks/release.js'
 import { renewLeases } from './locks/renew.js'
 import { resetLease } from './locks/reset.js'
 import { getRecord, listRecords, putRecord, removeRecord } from './records/records.js'
@@ -38,19 +41,21 @@ import { enqueueInside } from './transactions/enqueue-inside.js'
 import { transactRun } from './transactions/transact.js'
 import { TransactionSlots } from './transactions/transaction-slots.js'
 
+/** Several in flight, because a batch may wait for a name that another transaction has locked. */
+const LOCKS = { atOnce: 4 } as const
+
 const NOW = 'select belfry.now_us() / 1000'
 
 /** All operations except opening and closing, which are in `index.ts`. */
-export function operationsOn(
-  db: Database,
-  waiters: LockWaiters,
-): Omit<Store, 'open' | 'close' | 'subscribe' | 'supports'> {
+export function operationsOn(db: Database, wakes: Wakes): Omit<Store, 'open' | 'close' | 'subscribe' | 'supports'> {
   const definitions = new Definitions()
   const slots = new TransactionSlots(db.pool)
   const put = (writes: readonly ScheduleWrite[]) => putSchedules(db, writes)
   const nameOf = ({ id }: ScheduleWrite) => id
   const puts = new CoalescedWrites<ScheduleWrite, PutResult>(put, { nameOf })
   const versioned = new CoalescedWrites<ScheduleWrite, PutResult>(put, { nameOf })
+  const acquisitions = new CoalescedWrites<AcquireRequest, AcquireResult>((asked) => acquireLocks(db, asked), LOCKS)
+  const releases = new CoalescedWrites<ReleaseRequest, Released>((given) => releaseLocks(db, wakes, given), LOCKS)
   const enqueues = new CoalescedWrites<NewRun, EnqueueResult>((runs) => enqueueRuns(db, runs))
 
   function op<Args extends readonly unknown[], Result>(work: (db: Database, ...args: Args) => Promise<Result>) {
@@ -93,9 +98,9 @@ export function operationsOn(
       prune: op(pruneHistory),
     },
     leases: {
-      acquire: (request) => waiters.acquire(request),
+      acquire: (request) => writeOne(acquisitions, request),
       renew: op(renewLeases),
-      release: (request) => waiters.release(request),
+      release: async (request) => wasReleased(await writeOne(releases, request), request.name),
       inspect: op(inspectLease),
       list: op(listLeases),
       reset: op(resetLease),
@@ -121,4 +126,10 @@ export function operationsOn(
     frozen: op(frozenSince),
     diagnose: op(diagnose),
   }
+}
+
+async function writeOne<Item, Result>(writes: CoalescedWrites<Item, Result>, item: Item): Promise<Result> {
+  const [result] = await writes.write([item])
+  if (result === undefined) throw new Error('a shared write gave no result for its item')
+  return result
 }

@@ -43,25 +43,17 @@ export function leaseOf(values: LeaseValues): Lease {
   }
 }
 
-/** A lease that was handed to a waiter, as the database tells it. */
+/** A lease that was handed to a waiter, as the notification tells it. */
 export interface Handed {
   readonly name: string
   readonly holder: string
-  readonly token: number
-  readonly acquiredAt: number
-  readonly expiresAt: number
-  readonly instance: string | null
-  /** The session that proves its holder's process alive. */
-  readonly proof: number | null
 }
 
 /** As `belfry.acquisition`. */
 export const acquisitionRows = listOf('acquisition', (request: AcquireRequest) => ({
-  name: request.name,
-  holder: request.holder,
-  ttl_ms: Math.ceil(request.ttlMs),
-  instance: request.instance,
-  floor: request.floor,
+  ...{ name: request.name, holder: request.holder, permits: request.permits },
+  ...{ instance: request.instance, floor: request.floor, remote: request.remote ?? false },
+  ...{ ttl_ms: Math.ceil(request.ttlMs), wait_ms: Math.ceil(request.waitMs ?? 0) },
 }))
 
 /** As `belfry.renewal`. */
@@ -70,8 +62,8 @@ export const renewalRows = listOf('renewal', ({ name, holder, token, ttlMs }: Re
   ttl_ms: Math.ceil(ttlMs),
 }))
 
-/** As `belfry.lock_holder`. */
-export const holderRows = listOf('lock_holder', ({ name, holder }: Pick<ReleaseRequest, 'name' | 'holder'>) => ({
-  name,
-  holder,
+/** As `belfry.release`. */
+export const releaseRows = listOf('release', ({ name, holder, minHoldMs = 0 }: ReleaseRequest) => ({
+  ...{ name, holder },
+  min_hold_ms: Math.ceil(minHoldMs),
 }))

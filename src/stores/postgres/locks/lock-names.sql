@@ -56,15 +56,6 @@ begin
   end if;
 end $$;
 
--- The same for one name, in order.
-create or replace function belfry.lock_name(wanted text) returns void language plpgsql as $$
-begin
-  perform 1 from belfry.lock_names n where n.name = wanted for update;
-  if not found then
-    perform belfry.lock_names(array[wanted]);
-  end if;
-end $$;
-
 -- Locks one name if no other transaction has it.
 create or replace function belfry.try_name(wanted text) returns boolean language plpgsql as $$
 begin

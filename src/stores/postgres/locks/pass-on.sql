@@ -66,38 +66,27 @@ begin
   return new_token;
 end $$;
 
--- Gives a permit to a holder, and returns its token.
-create or replace function belfry.grant_permit(
-  lock_name text, holder_id text, ttl_ms bigint, instance_id text, proof_number integer, least_token bigint, now_us bigint
-) returns bigint language plpgsql as $$
-declare
-  now_ms bigint := now_us / 1000;
-  new_token bigint := belfry.next_token(lock_name, least_token, now_us);
-begin
-  insert into belfry.leases (name, holder, token, acquired_at, expires_at, instance, proof)
-  values (lock_name, holder_id, new_token, now_ms, now_ms + ttl_ms, instance_id, proof_number);
-  return new_token;
-end $$;
-
 -- Gives a permit to a holder, if there is room. Returns schedules to look at, or null when there is none.
 create or replace function belfry.grant_lock(
   lock_name text, holder_id text, ttl_ms bigint, permits integer, instance_id text, proof_number integer,
   least_token bigint, now_us bigint
 ) returns text[] language plpgsql as $$
 declare
-  schedules text[] := belfry.make_room(lock_name, permits, now_us / 1000);
+  now_ms bigint := now_us / 1000;
+  schedules text[] := belfry.make_room(lock_name, permits, now_ms);
 begin
   if schedules is not null then
-    perform belfry.grant_permit(lock_name, holder_id, ttl_ms, instance_id, proof_number, least_token, now_us);
+    insert into belfry.leases (name, holder, token, acquired_at, expires_at, instance, proof)
+    values (lock_name, holder_id, belfry.next_token(lock_name, least_token, now_us), now_ms, now_ms + ttl_ms, instance_id,
+      proof_number);
   end if;
   return schedules;
 end $$;
 
 -- Gives free permits to the waiters of a lock, oldest first, and removes places that have expired. What is handed over
--- lasts until the waiter's place would have expired: only by asking again does it prove that it still lives. A waiter of
--- an instance in the very process that asks (`here`) needs no such proof.
+-- lasts until the waiter's place would have expired: only by asking again does it prove that it still lives.
 create or replace function belfry.pass_to_waiters(
-  lock_name text, here text[], now_us bigint, out granted text[], out schedules text[]
+  lock_name text, now_us bigint, out granted text[], out schedules text[]
 ) language plpgsql as $$
 declare
   now_ms bigint := now_us / 1000;
@@ -109,10 +98,8 @@ begin
   for waiter in select * from belfry.waiters w where w.name = lock_name order by w.seq loop
     if waiter.until > now_ms then
       exit when belfry.live_holders(lock_name, now_ms) >= waiter.permits;
-      freed := belfry.grant_lock(lock_name, waiter.holder,
-        case when waiter.instance is not null and waiter.holder = any (here) then waiter.ttl_ms
-          else least(waiter.ttl_ms, waiter.until - now_ms) end,
-        waiter.permits, waiter.instance, waiter.proof, waiter.floor, now_us);
+      freed := belfry.grant_lock(lock_name, waiter.holder, least(waiter.ttl_ms, waiter.until - now_ms), waiter.permits,
+        waiter.instance, waiter.proof, waiter.floor, now_us);
       exit when freed is null;
       schedules := schedules || freed;
       granted := granted || waiter.holder;
@@ -199,7 +186,7 @@ declare
   passed record;
 begin
   for each_name in select distinct n.name from unnest(names) n(name) where n.name is not null order by n.name loop
-    select * into passed from belfry.pass_to_waiters(each_name, '{}', now_us);
+    select * into passed from belfry.pass_to_waiters(each_name, now_us);
     to_look_at := to_look_at || passed.schedules;
     if cardinality(passed.granted) > 0 then
       hints := hints || array['leases', 'granted']::belfry.hint[];

@@ -1,63 +1,40 @@
-/** Giving locks back: one, with a hand-off to its next waiter, or many that nothing waits for. */
 import { failure } from '../../../core/errors.js'
 import type { ReleaseRequest } from '../../../core/locks/lease.js'
 import type { Database } from '../connection/database.js'
-import { boolean, changes, integer, json, milliseconds, sqlFunction, text, texts } from '../schema/sql-function.js'
-import type { Handed } from './lease-codec.js'
+import type { Wakes } from '../connection/wakes.js'
+import { changes, integers, sqlFunction, text, texts } from '../schema/sql-function.js'
+import { releaseRows } from './lease-codec.js'
 import source from './release.sql'
 
-const releaseOne = sqlFunction({
-  name: 'release_lock',
-  source,
-  takes: { lockName: text, holderId: text, minHoldMs: milliseconds, here: texts, channel: text },
-  gives: { had: boolean, handed: json<readonly Handed[] | null>(), hints: changes },
-})
-
-export interface Released {
-  readonly had: boolean
-  /** An earlier try of the same release may have been carried out without its answer. */
-  readonly isInDoubt: boolean
-  /** To waiters in this process. */
-  readonly handed: readonly Handed[]
-}
-
-/** `here` are the holders that wait for the name in this process. */
-export async function releaseLock(
-  db: Database,
-  { name, holder, minHoldMs = 0 }: ReleaseRequest,
-  here: readonly string[],
-): Promise<Released> {
-  const values = releaseOne.values({ lockName: name, holderId: holder, minHoldMs, here, channel: db.channel ?? '' })
-  const { rows, isInDoubt } = await db.writeReportingDoubt(releaseOne.sql, values)
-  const { had, handed, hints } = releaseOne.read(rows[0] ?? [])
-  db.announce(hints)
-  return { had, isInDoubt, handed: handed ?? [] }
-}
-
-const releaseMany = sqlFunction({
+const release = sqlFunction({
   name: 'release_locks',
   source,
-  takes: { names: texts, holders: texts },
-  gives: { place: integer },
+  takes: { releases: releaseRows, channel: text },
+  gives: { released: integers, handed: texts, hints: changes },
 })
 
-/** What became of a release among many. */
-export type Freed = 'freed' | 'in doubt' | 'not freed'
+/** `unknown`: an earlier try may have released the lock, and its answer was lost. */
+export type Released = 'released' | 'not held' | 'unknown'
 
-/** Gives those back that nothing waits for, in one transaction. What is not freed is to be released by itself. */
-export async function releaseUnwaited(db: Database, requests: readonly ReleaseRequest[]): Promise<Freed[]> {
-  const values = releaseMany.values({
-    names: requests.map(({ name }) => name),
-    holders: requests.map(({ holder }) => holder),
-  })
-  const { rows, isInDoubt } = await db.writeReportingDoubt(releaseMany.sql, values)
-  const results = requests.map((): Freed => (isInDoubt ? 'in doubt' : 'not freed'))
-  for (const { place } of rows.map(releaseMany.read)) results[place - 1] = 'freed'
-  return results
+/** Waiters in this process are told here that a lock was handed to them. */
+export async function releaseLocks(
+  db: Database,
+  wakes: Wakes,
+  requests: readonly ReleaseRequest[],
+): Promise<Released[]> {
+  const values = release.values({ releases: requests, channel: db.channel ?? '' })
+  const { rows, isInDoubt } = await db.writeReportingDoubt(release.sql, values)
+  const { released, handed, hints } = release.read(rows[0] ?? [])
+  for (const holder of handed) wakes.handedTo(holder)
+  db.announce(hints)
+  const places = new Set(released)
+  return requests.map((_, at) => (places.has(at + 1) ? 'released' : isInDoubt ? 'unknown' : 'not held'))
 }
 
-export function inDoubt(lock: string) {
-  return failure(
+/** Whether the lock, or a place in its queue, was given back. */
+export function wasReleased(released: Released, lock: string): boolean {
+  if (released !== 'unknown') return released === 'released'
+  throw failure(
     'STORE_UNREACHABLE',
     `the connection broke while the lock "${lock}" was released: it is free now, but the store no longer knows whether it was still held`,
   )

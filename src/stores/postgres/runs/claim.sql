@@ -224,7 +224,7 @@ begin
   -- have started a run of this key since.
   now_us := greatest(claim_us, belfry.now_us());
   now_ms := now_us / 1000;
-  select * into passed from belfry.pass_to_waiters(run.key, '{}', now_us);
+  select * into passed from belfry.pass_to_waiters(run.key, now_us);
   freed_schedules := passed.schedules;
   if cardinality(passed.granted) > 0 then
     hints := array['leases', 'granted']::belfry.hint[];

@@ -15,7 +15,6 @@ import join from '../instances/join.sql'
 import leave from '../instances/leave.sql'
 import acquire from '../locks/acquire.sql'
 import lockNames from '../locks/lock-names.sql'
-import look from '../locks/look.sql'
 import passOn from '../locks/pass-on.sql'
 import release from '../locks/release.sql'
 import renew from '../locks/renew.sql'
@@ -41,14 +40,14 @@ import operation from './operation.sql'
 
 const SOURCES = [
   ...[operation, lockNames, lockRuns, queues, transitions, passOn],
-  ...[acquire, release, renew, reset, look],
+  ...[acquire, release, renew, reset],
   ...[enqueue, enqueueInside, claim, unheardClaims, settle, cancel, retry, stamp, rescue, prune, commitRun],
   ...[takeBack, change, advance, join, beat, leave],
 ]
 
 /** Operations as they are called from outside; their steps run under the settings of the caller. */
 const OPERATIONS = [
-  ...['renew_locks', 'reset_lock', 'look_at_locks'],
+  ...['renew_locks', 'reset_lock'],
   ...['enqueue_runs', 'enqueue_runs_inside', 'claim_runs', 'settle_runs', 'cancel_run', 'retry_run', 'stamp_runs'],
   ...['rescue_runs', 'prune', 'commit_run', 'engaged_runs'],
   ...['take_due_schedules', 'record_ticks', 'change_schedules', 'lock_schedules_alone'],
@@ -64,10 +63,6 @@ const BY_INDEX =
 const LOCK_OPERATIONS = ['acquire_locks', 'release_locks']
 const BY_PLAIN_INDEX = `${BY_INDEX} set enable_bitmapscan to off`
 
-/** These join nothing, and each setting costs a call 4 µs. */
-const SINGLE_LOCK_OPERATIONS = ['acquire_lock', 'release_lock']
-const WITHOUT_JOINS = 'set plan_cache_mode to force_generic_plan set enable_seqscan to off set enable_bitmapscan to off'
-
 const settingsOf = (names: readonly string[], settings: string) =>
   names.map((name) => `alter function belfry.${name} ${settings};`)
 
@@ -75,5 +70,4 @@ export const FUNCTIONS = [
   ...SOURCES,
   ...settingsOf(OPERATIONS, BY_INDEX),
   ...settingsOf(LOCK_OPERATIONS, BY_PLAIN_INDEX),
-  ...settingsOf(SINGLE_LOCK_OPERATIONS, WITHOUT_JOINS),
 ].join('\n')

@@ -33,9 +33,12 @@ create type belfry.attempt as (run bigint, token bigint);
 -- The key of a run that waited for its stamp; without a key the job turned out not to be exclusive.
 create type belfry.stamp as (run bigint, key text, key_limit integer, key_when_busy belfry.busy_policy);
 
-create type belfry.acquisition as (name text, holder text, ttl_ms bigint, instance text, floor bigint);
+-- `remote`: the holder is outside of the process that asks, whose proof of life does not count for it.
+create type belfry.acquisition as (
+  name text, holder text, ttl_ms bigint, permits integer, instance text, floor bigint, wait_ms bigint, remote boolean
+);
 create type belfry.renewal as (name text, holder text, token bigint, ttl_ms bigint);
-create type belfry.lock_holder as (name text, holder text);
+create type belfry.release as (name text, holder text, min_hold_ms bigint);
 
 -- What a plan says of a schedule that is due. `mind_overlap`: its unfinished runs, as text, must still be `made_from`.
 create type belfry.schedule_progress as (
