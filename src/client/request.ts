@@ -71,18 +71,27 @@ export class Requests {
 
   async send(path: string, ask: Ask = {}): Promise<Response> {
     checkPath(path)
+    for (let attempt = 1; ; attempt += 1) {
+      const response = await this.#sendOnce(path, ask)
+      if (response.ok) return response
+      const waitMs = response.status === 429 && attempt < MAX_ATTEMPTS ? retryAfterMs(response) : undefined
+      if (waitMs === undefined) throw new ServiceError(await problemOf(response))
+      await response.body?.cancel()
+      await new Promise((resolve) => setTimeout(resolve, waitMs))
+      ask.signal?.throwIfAborted()
+    }
+  }
+
+  async #sendOnce(path: string, ask: Ask): Promise<Response> {
     const request = new Request(this.#url(path, ask.query), this.#init(ask))
     const send = this.#options.fetch ?? ((it: Request) => fetch(it))
-    let response: Response
     try {
-      response = await send(request)
+      return await send(request)
     } catch (error) {
       if (ask.signal?.aborted) throw error
       const detail = `${ask.method ?? 'GET'} ${path}: the service cannot be reached`
       throw new ServiceError({ status: 0, code: 'UNREACHABLE', detail }, { cause: error })
     }
-    if (!response.ok) throw new ServiceError(await problemOf(response))
-    return response
   }
 
   #url(path: string, query: Ask['query'] = {}): string {
@@ -107,6 +116,15 @@ export class Requests {
       ...(signal === undefined ? {} : { signal }),
     }
   }
+}
+
+/** A request that was refused with 429 had no effect. It is sent again after the time that the service names, if that is short. */
+const MAX_ATTEMPTS = 5
+const MAX_WAIT_S = 5
+
+function retryAfterMs(response: Response): number | undefined {
+  const seconds = Number(response.headers.get('retry-after') ?? Number.NaN)
+  return seconds <= MAX_WAIT_S ? seconds * 1_000 : undefined
 }
 
 async function problemOf(response: Response): Promise<Problem> {

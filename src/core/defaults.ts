@@ -59,7 +59,10 @@ export const DEFAULTS = {
   list: { limit: 100 },
   preview: { count: 5 },
   /** `createServer`, and `belfry serve` where it has the same settings. */
-  server: { bodyBytes: 1_048_576, bodyMs: 30 * SECOND_MS, batch: 1_000, requestsPerSecond: 2_000 },
+  server: {
+    ...{ bodyBytes: 1_048_576, bodyMs: 30 * SECOND_MS, batch: 1_000 },
+    ...{ requestsPerSecond: 2_000, cpuMsPerSecond: 500 },
+  },
   /** `belfry serve` alone. */
   serve: {
     store: 'belfry.db',

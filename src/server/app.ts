@@ -11,6 +11,7 @@ import { mount, type ServerEnv, type ToHandler } from './http/route.js'
 import { allRoutes } from './routes/route-table.js'
 import type { Audit, RequestInfo } from './security/caller.js'
 import { concurrencyLimits } from './security/concurrency-limit.js'
+import { CpuBudget } from './security/cpu-budget.js'
 import { type Guard, guard } from './security/guard.js'
 import { ServiceSecret } from './security/service-secret.js'
 import type { ParsedServerOptions } from './server-options.js'
@@ -25,6 +26,7 @@ export function app(
   const guarding = guard(options)
   const { authorise } = guarding
   const concurrency = concurrencyLimits()
+  const cpu = new CpuBudget(options.limits.cpuMsPerSecond)
   const secret = new ServiceSecret(belfry.records)
   const toHandler = handlerMaker(options, guarding)
   const hono = new Hono<ServerEnv>().basePath(options.basePath)
@@ -33,7 +35,7 @@ export function app(
     throw problem(404, 'NOT_FOUND', `there is nothing at ${c.req.path.slice(0, 200)}`)
   })
   hono.notFound((c) => notFound(c, async () => {}) as Promise<Response>)
-  return (request, info) => hono.fetch(request, { audit, authorise, closing, concurrency, info, secret })
+  return (request, info) => hono.fetch(request, { audit, authorise, closing, concurrency, cpu, info, secret })
 }
 
 function handlerMaker({ log }: ParsedServerOptions, { pass, passOpen }: Guard): ToHandler {
@@ -45,7 +47,9 @@ function handlerMaker({ log }: ParsedServerOptions, { pass, passOpen }: Guard): 
         checkUrl(c.req.url)
         if (isOpen) passOpen(c)
         else await pass(c)
+        if (!isOpen) c.env.cpu.check(c.get('caller'))
         reply = await work(c)
+        if (!isOpen && typeof reply.body === 'string') c.env.cpu.chargeAnswer(c.get('caller'), reply.body.length)
       } catch (error) {
         const found = toProblem(error)
         if (found.code === 'INTERNAL') {

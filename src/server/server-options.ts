@@ -24,6 +24,8 @@ export interface LimitOptions {
   readonly bodyMs?: number
   /** The maximum of schedules in one `:apply`, and of runs in one `:cancel` or `:retry`. Default 1,000. */
   readonly batch?: number
+  /** Milliseconds of CPU that one caller's requests may take per second. Default 500, with bursts of five times that. */
+  readonly cpuMsPerSecond?: number
   /** Requests per second of one caller, by the name that `authorise` returns. Default 2,000, with bursts of five times that. */
   readonly requestsPerSecond?: number
 }
@@ -36,7 +38,7 @@ const BASE_PATH = /^(?:\/[A-Za-z0-9._~-]+)*$/
 export function parseServerOptions(options: ServerOptions) {
   checkOptions(options, KNOWN, 'createServer')
   const { basePath = '', authorise, hosts = [], limits = {}, logger = stderrLogger, audit = true } = options
-  checkOptions(limits, ['bodyBytes', 'bodyMs', 'batch', 'requestsPerSecond'], 'createServer: limits')
+  checkOptions(limits, ['bodyBytes', 'bodyMs', 'batch', 'cpuMsPerSecond', 'requestsPerSecond'], 'createServer: limits')
   const base = basePath === '/' ? '' : basePath
   if (typeof base !== 'string' || !BASE_PATH.test(base)) {
     throw invalid(`basePath is ${quote(basePath)}; write it as "/belfry"`)
@@ -54,6 +56,7 @@ export function parseServerOptions(options: ServerOptions) {
       bodyBytes: wholeNumber(limits.bodyBytes ?? DEFAULTS.server.bodyBytes, 'limits.bodyBytes'),
       bodyMs: wholeNumber(limits.bodyMs ?? DEFAULTS.server.bodyMs, 'limits.bodyMs'),
       batch: wholeNumber(limits.batch ?? DEFAULTS.server.batch, 'limits.batch'),
+      cpuMsPerSecond: wholeNumber(limits.cpuMsPerSecond ?? DEFAULTS.server.cpuMsPerSecond, 'limits.cpuMsPerSecond'),
       requestsPerSecond: wholeNumber(
         limits.requestsPerSecond ?? DEFAULTS.server.requestsPerSecond,
         'limits.requestsPerSecond',

@@ -104,9 +104,37 @@ function previousDay(fields: CronFields, from: number): number | undefined {
   return undefined
 }
 
-/** Matching days from one day number up to, not including, another. */
+/** Matching days from one day number up to, not including, another. Whole years are counted by their kind. */
 function countDays(fields: CronFields, from: number, to: number): number {
   if (isEveryDay(fields)) return to - from
+  const firstYear = civilFromDays(from) >> 9
+  const lastYear = civilFromDays(to) >> 9
+  if (firstYear === lastYear) return countDaysByMonth(fields, from, to)
+  const start = daysFromCivil(firstYear + 1, 1, 1)
+  const end = daysFromCivil(lastYear, 1, 1)
+  return countDaysByMonth(fields, from, start) + countYears(fields, start, end) + countDaysByMonth(fields, end, to)
+}
+
+/** Matching days from the first day of a year up to, not including, the first day of another. */
+function countYears(fields: CronFields, from: number, to: number): number {
+  // A year's days depend only on its length and on the weekday on which it begins: at most 14 kinds are counted.
+  const known = new Map<number, number>()
+  let count = 0
+  for (let day = from; day < to; ) {
+    const year = civilFromDays(day) >> 9
+    const next = daysFromCivil(year + 1, 1, 1)
+    if (matchesYear(fields, year)) {
+      const kind = (next - day) * 7 + weekdayOf(day)
+      const days = known.get(kind) ?? countDaysByMonth(fields, day, next)
+      known.set(kind, days)
+      count += days
+    }
+    day = next
+  }
+  return count
+}
+
+function countDaysByMonth(fields: CronFields, from: number, to: number): number {
   let count = 0
   let day = from
   while (day < to) {
@@ -125,7 +153,7 @@ function countDays(fields: CronFields, from: number, to: number): number {
 }
 
 function matchesDay(fields: CronFields, day: number): boolean {
-  return countDays(fields, day, day + 1) === 1
+  return countDaysByMonth(fields, day, day + 1) === 1
 }
 
 function daysOf(fields: CronFields, year: number, month: number): number {

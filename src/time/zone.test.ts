@@ -137,3 +137,30 @@ describe('a local time', () => {
     expect(instant('2026-10-25T03:00')).toBe('2026-10-25T02:00')
   })
 })
+
+describe('years that are copies of others', () => {
+  const yearsFrom = (years: readonly number[]) =>
+    years.map((year) => Date.parse(`${String(year).padStart(4, '0')}-01-01`))
+
+  it.each(LONG ? Intl.supportedValuesOf('timeZone') : SAMPLE)('have the offsets that Intl has, in %s', (name) => {
+    const found = zone(name)
+    const offsetAt = offsets(name)
+    for (const start of yearsFrom([1000, 1798, 1799, 2128, 2129, 2200, 2399, 2400, 4999, 9998])) {
+      for (let instant = start; instant < start + 366 * DAY; instant += 2.5 * DAY) {
+        if (found.segmentAt(instant).offset !== offsetAt(instant)) {
+          throw new Error(`${name} at ${new Date(instant).toISOString()}: ${found.segmentAt(instant).offset}`)
+        }
+      }
+    }
+  })
+
+  it('form a chain of segments without gaps', () => {
+    const found = zone('Europe/Berlin')
+    for (let instant = at('2127-06-01'); instant < at('2407-01-01'); ) {
+      const { end, offset } = found.segmentAt(instant)
+      const next = found.segmentAt(end)
+      expect([next.start, next.before]).toEqual([end, offset])
+      instant = end
+    }
+  })
+})

@@ -4,8 +4,13 @@
  * Offsets come from Intl. A call takes microseconds, so each zone caches its segments. UTC is divided into chunks of
  * about a year. A chunk is sampled every five days, and each change of offset is then found to the second by bisection.
  * (The two closest changes in the zone database are seven days apart; a test samples every zone finely to check that.)
+ *
+ * Only the years 1800 to 2128 are read from Intl. Before them a zone has one offset. After them its rules depend only on
+ * the weekday on which a year begins and on whether it is a leap year, so a later year is a copy of one from 2101 to 2128:
+ *
+ *     1 July 5000 (begins on a Wednesday, common)   →   1 July 2105
  */
-import { DAY_MS, SECOND_MS } from './calendar.js'
+import { civilFromDays, DAY_MS, daysFromCivil, isLeapYear, SECOND_MS, weekdayOf } from './calendar.js'
 import { quote, timeError } from './error.js'
 
 /** A stretch of UTC with one offset, and the offset that was in force just before it. */
@@ -26,8 +31,19 @@ const CHUNK_MS = 400 * DAY_MS
 const SAMPLE_MS = 5 * DAY_MS
 /** No clock change repeats local times for longer than this. */
 const LOOK_BACK_MS = 2 * DAY_MS
-/** The most cached chunks of a zone. It bounds memory, and is more than any real use needs. */
-const MAX_CHUNKS = 256
+/** The first chunk that Intl is asked about begins in 1799, before any zone changed its offset. */
+const FIRST_CHUNK = Math.floor((daysFromCivil(1800, 1, 1) * DAY_MS) / CHUNK_MS)
+const LAST_YEAR = 2_128
+const YEARS_END = daysFromCivil(LAST_YEAR + 1, 1, 1) * DAY_MS
+
+/** The years 2101 to 2128 by kind: one for each weekday, common and leap. */
+const TWINS: ReadonlyMap<number, number> = new Map(
+  Array.from({ length: 28 }, (_, at) => [kindOf(LAST_YEAR - at), LAST_YEAR - at]),
+)
+
+function kindOf(year: number): number {
+  return weekdayOf(daysFromCivil(year, 1, 1)) * 2 + (isLeapYear(year) ? 1 : 0)
+}
 
 class FixedZone implements Zone {
   readonly name = 'UTC'
@@ -57,22 +73,42 @@ class IntlZone implements Zone {
   segmentAt(instant: number): Segment {
     const last = this.#last
     if (last !== undefined && instant >= last.start && instant < last.end) return last
-    const found = this.#find(instant)
+    const found = instant < YEARS_END ? this.#find(instant) : this.#findLate(instant)
     this.#last = found
     return found
   }
 
+  /** Finds a segment after the years that are read, by the same day of the year's twin. */
+  #findLate(instant: number): Segment {
+    const year = civilFromDays(Math.floor(instant / DAY_MS)) >> 9
+    const twin = TWINS.get(kindOf(year)) as number
+    const [from, to] = [daysFromCivil(twin, 1, 1) * DAY_MS, daysFromCivil(twin + 1, 1, 1) * DAY_MS]
+    const shift = daysFromCivil(year, 1, 1) * DAY_MS - from
+    const { start, end, offset, before } = this.#find(instant - shift)
+    return {
+      ...{ start: Math.max(start, from) + shift, end: Math.min(end, to) + shift, offset },
+      // No zone changes its offset at the turn of a year.
+      before: start < from ? offset : before,
+    }
+  }
+
   #find(instant: number): Segment {
     const index = Math.floor(instant / CHUNK_MS)
+    if (index < FIRST_CHUNK) return this.#firstSegment()
     let segments = this.#chunks.get(index)
     if (segments === undefined) {
-      if (this.#chunks.size >= MAX_CHUNKS) this.#chunks.clear()
       segments = this.#survey(index * CHUNK_MS, (index + 1) * CHUNK_MS)
       this.#chunks.set(index, segments)
     }
     let at = segments.length - 1
     while (at > 0 && instant < (segments[at] as Segment).start) at -= 1
     return segments[at] as Segment
+  }
+
+  #firstSegment(): Segment {
+    const end = FIRST_CHUNK * CHUNK_MS
+    const offset = this.#offsetAt(end)
+    return { start: Number.NEGATIVE_INFINITY, end, offset, before: offset }
   }
 
   #survey(from: number, to: number): Segment[] {

@@ -53,6 +53,7 @@ const CLAIMS: readonly (readonly [file: string, ...texts: readonly (string | Reg
     row('maxBody', `\`${server.bodyBytes}\``),
     row('maxBatch', `\`${server.batch}\``),
     row('rate', `\`${server.requestsPerSecond}\``),
+    row('cpuRate', `\`${server.cpuMsPerSecond}\``),
     row('addressRate', `\`${serve.requestsPerSecondOfAddress}\``),
     row('guessRate', `\`${serve.wrongTokensPerSecond}\``),
   ],

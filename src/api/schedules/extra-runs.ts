@@ -4,6 +4,7 @@ import { type Json, toJson } from '../../core/checks/json.js'
 import { checkOptions } from '../../core/checks/known-options.js'
 import { DEFAULTS, LIMITS } from '../../core/defaults.js'
 import { failure } from '../../core/errors.js'
+import { inTurns } from '../../core/in-turns.js'
 import { checkName } from '../../core/names/names.js'
 import type { Overlap } from '../../core/policies.js'
 import type { NewRun } from '../../core/runs/run.js'
@@ -74,18 +75,19 @@ export class ExtraRuns {
     const { from, to } = await this.#pastRange(where, options)
     const { overlap = DEFAULTS.backfill.overlap, name = `${isoText(from)}/${isoText(to)}` } = options
     const { definition } = schedule
-    const ticks = plannedTicks(schedule, from - 1, to, LIMITS.backfillTicks + 1)
+    const ticks: number[] = []
+    for await (const part of plannedTicks(schedule, from - 1, to, LIMITS.backfillTicks + 1)) {
+      ticks.push(...part.map(({ at }) => at))
+    }
     if (ticks.length > LIMITS.backfillTicks) {
       throw failure('OPTION_INVALID', `${where}: the range has more than ${LIMITS.backfillTicks} ticks; split it`)
     }
     const outcomes: EnqueueOutcome[] = []
     for (let at = 0; at < ticks.length; at += BATCH) {
-      const runs = ticks
-        .slice(at, at + BATCH)
-        .map(({ at: tick }) =>
-          this.#runOf(id, definition, definition.payload, { origin: 'backfill', tick, backfill: name, overlap }),
-        )
-      outcomes.push(...(await this.#store.runs.enqueue(await Promise.all(runs))))
+      const runs = await inTurns(ticks.slice(at, at + BATCH), (tick) =>
+        this.#runOf(id, definition, definition.payload, { origin: 'backfill', tick, backfill: name, overlap }),
+      )
+      outcomes.push(...(await this.#store.runs.enqueue(runs)))
     }
     return outcomes
   }

@@ -23,6 +23,7 @@ export function serveCommand(command: Command): Command {
     .option('--max-body <bytes>', `largest request body (${SERVER.bodyBytes})`)
     .option('--max-batch <count>', `schedules or runs in one request (${SERVER.batch})`)
     .option('--rate <count>', `requests a second with one token (${SERVER.requestsPerSecond})`)
+    .option('--cpu-rate <ms>', `milliseconds of CPU a second for one token (${SERVER.cpuMsPerSecond})`)
     .option('--address-rate <count>', `requests a second from one address (${SERVE.requestsPerSecondOfAddress})`)
     .option('--guess-rate <count>', `invalid tokens a second from one address (${SERVE.wrongTokensPerSecond})`)
     .option('--app <name>', 'the app of this process')

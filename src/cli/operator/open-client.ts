@@ -32,7 +32,7 @@ export async function openClient(target: Target): Promise<OpenClient> {
 }
 
 /** Larger limits than those of a service, because the requests do not cross a network. */
-const LIMITS = { bodyBytes: 2 ** 28, batch: 100_000, requestsPerSecond: 1_000_000 }
+const LIMITS = { bodyBytes: 2 ** 28, batch: 100_000, requestsPerSecond: 1_000_000, cpuMsPerSecond: 1_000_000 }
 
 async function clientOfStore({ store: where, schema }: Extract<Target, { store: string }>): Promise<OpenClient> {
   const [{ createBelfry }, { createServer }, { storeLocation }, { quietSqlite }, { silentLogger }] = await Promise.all([

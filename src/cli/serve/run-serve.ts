@@ -67,7 +67,7 @@ export async function runServe(settings: ServeSettings): Promise<void> {
 }
 
 function serverOptions(settings: ServeSettings, records: RecordStore, { logger }: ServeLog) {
-  const { auth, hosts, origins, maxBody, maxBatch, rate, addressRate, guessRate } = settings
+  const { auth, hosts, origins, maxBody, maxBatch, rate, cpuRate, addressRate, guessRate } = settings
   const rates = {
     token: { perSecond: rate, burst: rate * 5 },
     address: { perSecond: addressRate, burst: addressRate * 4 },
@@ -75,7 +75,7 @@ function serverOptions(settings: ServeSettings, records: RecordStore, { logger }
   }
   return {
     authorise: tokenAuthorise(records, { open: auth === 'none', hosts, origins, rates }),
-    limits: { bodyBytes: maxBody, batch: maxBatch, requestsPerSecond: rate },
+    limits: { bodyBytes: maxBody, batch: maxBatch, requestsPerSecond: rate, cpuMsPerSecond: cpuRate },
     logger,
   }
 }

@@ -42,6 +42,7 @@ const TABLE = {
   maxBody: setting(wholeNumber(1_024, 1_073_741_824), DEFAULTS.server.bodyBytes),
   maxBatch: setting(wholeNumber(1, 1_000_000), DEFAULTS.server.batch),
   rate: setting(wholeNumber(1, 1_000_000), DEFAULTS.server.requestsPerSecond),
+  cpuRate: setting(wholeNumber(1, 1_000_000), DEFAULTS.server.cpuMsPerSecond),
   addressRate: setting(wholeNumber(1, 1_000_000), DEFAULTS.serve.requestsPerSecondOfAddress),
   guessRate: setting(wholeNumber(1, 1_000_000), DEFAULTS.serve.wrongTokensPerSecond),
   sinks: setting(object, {}),

@@ -155,6 +155,12 @@ export function fieldErrors(error: z.ZodError, base: readonly PropertyKey[] = []
   })
 }
 
+/** The value of a successful check; else throws the problem of a body with invalid fields. */
+export function validBody<Body>(checked: z.ZodSafeParseResult<Body>): Body {
+  if (checked.success) return checked.data
+  throw invalidBody(fieldErrors(checked.error))
+}
+
 /** The problem of a body with invalid fields. With a single error its own code is used, else BODY_INVALID. */
 export function invalidBody(errors: readonly FieldError[]): Problem {
   const detail = errors.map(({ pointer, message }) => `${pointer === '' ? 'the body' : pointer}: ${message}`).join('; ')

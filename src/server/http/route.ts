@@ -14,11 +14,12 @@ import {
   type ServiceRole,
 } from '../security/caller.js'
 import type { ConcurrencyLimits } from '../security/concurrency-limit.js'
+import type { CpuBudget } from '../security/cpu-budget.js'
 import type { ServiceSecret } from '../security/service-secret.js'
 import type { ParsedServerOptions } from '../server-options.js'
 import { once, type Repeatable } from './idempotency.js'
-import { readJson } from './json-body.js'
-import { fieldErrors, invalidBody, problem } from './problem.js'
+import { parseBody, readBody } from './json-body.js'
+import { fieldErrors, problem, validBody } from './problem.js'
 import type { Reply } from './reply.js'
 
 export type Method = 'get' | 'post' | 'put' | 'patch' | 'delete'
@@ -30,6 +31,7 @@ export interface ServerEnv {
     readonly audit: Audit
     readonly authorise: Authorise
     readonly concurrency: ConcurrencyLimits
+    readonly cpu: CpuBudget
     readonly secret: ServiceSecret
     /** Fires when the server closes. */
     readonly closing: AbortSignal
@@ -82,6 +84,10 @@ export interface RouteSpec<Query extends z.ZodObject, Body extends z.ZodType> ex
   readonly body?: Body
   /** Whether the body may be absent. */
   readonly optionalBody?: boolean
+  /** The largest body in bytes, if it is smaller than the service's limit. */
+  readonly bodyBytes?: number
+  /** Checks a body that is too large to be checked in one go. Default: `body` checks it. */
+  readonly check?: (given: unknown, limits: ParsedServerOptions['limits']) => Promise<z.output<Body>>
   readonly handle: (c: ServerContext, input: Input<Query, Body>) => Promise<Reply> | Reply
 }
 
@@ -173,15 +179,20 @@ function badQuery(errors: { readonly pointer: string; readonly message: string }
   return problem(400, 'REQUEST_INVALID', `the query is not valid: ${detail}`, { errors })
 }
 
-type BodySpec = Pick<RouteSpec<z.ZodObject, z.ZodType>, 'body' | 'optionalBody'>
+type BodySpec = Pick<RouteSpec<z.ZodObject, z.ZodType>, 'body' | 'optionalBody' | 'bodyBytes' | 'check'>
 
 async function checkBody(
   c: ServerContext,
   { limits }: ParsedServerOptions,
-  { body: shape, optionalBody = false }: BodySpec,
+  { body: shape, optionalBody = false, bodyBytes = limits.bodyBytes, check }: BodySpec,
 ): Promise<unknown> {
   if (shape === undefined) return undefined
-  const checked = shape.safeParse(await readJson(c.req.raw, c.env.info, limits, optionalBody))
-  if (checked.success) return checked.data
-  throw invalidBody(fieldErrors(checked.error))
+  const most = { ...limits, bodyBytes: Math.min(bodyBytes, limits.bodyBytes) }
+  const text = await readBody(c.req.raw, c.env.info, most)
+  const { cpu } = c.env
+  const caller: Caller | undefined = c.get('caller')
+  const measured = <Result>(work: () => Result) => (caller === undefined ? work() : cpu.measured(caller, work))
+  const given = measured(() => parseBody(c.req.raw, text, most, optionalBody))
+  if (check !== undefined) return check(given, limits)
+  return validBody(measured(() => shape.safeParse(given)))
 }

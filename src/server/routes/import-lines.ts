@@ -15,6 +15,7 @@ import type { PutOutcome } from '../../api/schedules/put-outcome.js'
 import type { ScheduleInput } from '../../api/schedules/schedule-input.js'
 import type { Belfry } from '../../belfry.js'
 import { BelfryError } from '../../core/errors.js'
+import { breather } from '../../core/in-turns.js'
 import { parseJson } from '../http/json-body.js'
 import { type FieldError, fieldErrors, problem } from '../http/problem.js'
 import { type Caller, mayMake } from '../security/caller.js'
@@ -63,16 +64,19 @@ export class LineImport {
   readonly #caller: Caller
   /** The number of the body's first line in the whole import: more than 1 when the client resumes. */
   readonly #first: number
+  /** The longest line in characters. */
+  readonly #maxLine: number
   readonly errors: ImportLineError[] = []
   #counts = { taken: 0, created: 0, updated: 0, unchanged: 0, refused: 0 }
   #read = 0
   #batch = emptyBatch()
   #writing: { readonly done: Promise<void>; readonly ids: ReadonlySet<string> } | undefined
 
-  constructor(belfry: Belfry, caller: Caller, first: number) {
+  constructor(belfry: Belfry, caller: Caller, first: number, maxLine: number) {
     this.#belfry = belfry
     this.#caller = caller
     this.#first = first
+    this.#maxLine = maxLine
   }
 
   get counts(): ImportCounts {
@@ -111,7 +115,7 @@ export class LineImport {
   #collect(text: string): void {
     const line = this.#first + this.#read - 1
     try {
-      const { id, ...fields } = objectOf(parseJson(text, 'the line'))
+      const { id, ...fields } = objectOf(parseJson(text, 'the line', this.#maxLine))
       const name = checkedId(id)
       mayMake(this.#caller, name)
       if (isJobObject(fields.job)) this.#batch.errors.push(refusal({ line, id: name, fields }, invalidJob()))
@@ -150,10 +154,12 @@ export class LineImport {
     const [, results] = await Promise.all([before, written])
     const errors = [...batch.errors]
     let refused = errors.length
+    const breathe = breather()
     for (const [at, result] of results.entries()) {
       if (result.outcome !== 'refused') this.#counts[result.outcome] += 1
       else if (this.errors.length >= MAX_ERRORS) refused += 1
       else refused = errors.push(refusal(batch.lines[at] as Line, result.error))
+      await breathe()
     }
     this.#counts.refused += refused
     this.#counts.taken = batch.upTo

@@ -8,11 +8,12 @@ import { instantMs } from '../../time/instant.js'
 import { problem } from '../http/problem.js'
 import { json, type Reply } from '../http/reply.js'
 import { type Route, route, type ServerContext } from '../http/route.js'
+import { type Place, sizedPage } from '../http/sized-page.js'
 import type { Caller } from '../security/caller.js'
 import { maySeeRun } from '../security/visibility.js'
 import type { ParsedServerOptions } from '../server-options.js'
 import { instant, runState } from '../shapes/fields.js'
-import { after, cursorOf, LOOK, listOf, paging, toList } from '../shapes/list.js'
+import { after, cursorOf, LOOK, listOf, paging } from '../shapes/list.js'
 import { meantRuns, runFilters } from '../shapes/requests.js'
 import { manyRuns, runLog, runResource, toRunResource } from '../shapes/run.js'
 
@@ -40,12 +41,14 @@ function readRoutes(belfry: Belfry): readonly Route[] {
       query: listQuery,
       answers: { 200: { description: 'A page.', schema: listOf(runResource) } },
       handle: async (c, { query: { cursor, state, tick, limit, ...filters } }) => {
-        const page = await visibleRuns(belfry, c.get('caller'), {
-          ...{ ...filters, limit, ...after(cursor) },
+        const caller = c.get('caller')
+        const query = {
+          ...filters,
           ...(state === undefined ? {} : { states: statesOf(state) }),
           ...(tick === undefined ? {} : { tick: instantMs(tick) }),
-        })
-        return json(toList(page, (run) => toRunResource(run, c.get('caller'))))
+        }
+        const read = (place: Place) => visibleRuns(belfry, caller, { ...query, ...place })
+        return sizedPage({ limit, ...after(cursor) }, read, (run) => toRunResource(run, caller))
       },
     }),
     route({

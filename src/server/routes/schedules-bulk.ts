@@ -4,8 +4,12 @@ import { locatedBelow } from '../../api/located.js'
 import type { ApplyChange } from '../../api/schedules/apply.js'
 import { inputOf } from '../../api/schedules/schedule-input-of.js'
 import type { Belfry } from '../../belfry.js'
+import { systemClock } from '../../core/clock.js'
+import { breather } from '../../core/in-turns.js'
+import { instantMs } from '../../time/instant.js'
 import { timeline } from '../../time/timeline.js'
-import { problem } from '../http/problem.js'
+import { zone } from '../../time/zone.js'
+import { type FieldError, fieldErrors, invalidBody, problem, validBody } from '../http/problem.js'
 import { json } from '../http/reply.js'
 import { type Route, route, type ServerContext } from '../http/route.js'
 import { mayMake, maySee } from '../security/caller.js'
@@ -18,6 +22,8 @@ import { noSchedule } from './schedules.js'
 
 const TAG = 'schedules'
 const MAX_NAMED = 100
+/** The check of a body ends when it has found this many errors. */
+const MAX_ERRORS = 50
 
 export function scheduleBulkRoutes(belfry: Belfry, options: ParsedServerOptions): readonly Route[] {
   return [previewRoute(belfry), applyRoute(belfry, options)]
@@ -33,6 +39,7 @@ function previewRoute(belfry: Belfry): Route {
       if ((id === undefined) === (schedule === undefined)) {
         throw problem(422, 'BODY_INVALID', 'give either an id or a schedule')
       }
+      c.env.cpu.charge(c.get('caller'), previewMs(options, schedule?.times !== undefined || id !== undefined))
       const known = id === undefined ? undefined : await visibleSchedule(belfry, c, id)
       const ticks = await belfry.schedules.preview(id ?? schedule ?? {}, options)
       return json({
@@ -41,6 +48,15 @@ function previewRoute(belfry: Belfry): Route {
       })
     },
   })
+}
+
+const YEAR_MS = 365 * 24 * 3_600_000
+
+/** An estimate of a preview's CPU time. With `times` it counts all ticks from now to `from`, about 10 µs for each year. */
+function previewMs({ count, from }: z.output<typeof previewOf>, mayCount: boolean): number {
+  const years =
+    from === undefined || !mayCount ? 0 : Math.abs(instantMs(from, zone('UTC')) - systemClock.now()) / YEAR_MS
+  return count * 0.003 + years * 0.01
 }
 
 async function visibleSchedule(belfry: Belfry, c: ServerContext, id: string) {
@@ -63,11 +79,10 @@ function applyRoute(belfry: Belfry, { limits }: ParsedServerOptions): Route {
     summary:
       'Creates and updates these schedules; with `prune`, removes the others. Atomic where the store has transactions.',
     body: wantedSchedules,
+    check: checkWanted,
     answers: { 200: { description: 'The changes, made or planned.', schema: applied } },
     handle: async (c, { body: { schedules, ...options } }) => {
-      const ids = Object.keys(schedules)
-      if (ids.length > limits.batch) throw tooMany(ids.length, limits.batch)
-      for (const id of ids) mayMake(c.get('caller'), id)
+      for (const id of Object.keys(schedules)) mayMake(c.get('caller'), id)
       if (options.prefix !== undefined) mayMake(c.get('caller'), options.prefix)
       const { changes, unchanged } = await locatedBelow(['schedules'], () =>
         belfry.schedules.apply(schedules, { ...options, maxRemoved: limits.batch }),
@@ -80,6 +95,34 @@ function applyRoute(belfry: Belfry, { limits }: ParsedServerOptions): Route {
       return json({ applied: isDone, changes: changes.map(toChange), unchanged })
     },
   })
+}
+
+/** Checks schedule by schedule and lets the event loop turn in between, because a body may hold a thousand of them. */
+async function checkWanted(
+  given: unknown,
+  { batch }: ParsedServerOptions['limits'],
+): Promise<z.output<typeof wantedSchedules>> {
+  const { schedules, ...options } = isObject(given) ? given : {}
+  if (!isObject(schedules)) return validBody(wantedSchedules.safeParse(given))
+  const wanted = Object.entries(schedules)
+  if (wanted.length > batch) throw tooMany(wanted.length, batch)
+  const rest = validBody(wantedSchedules.safeParse({ ...options, schedules: {} }))
+  const checked: z.output<typeof wantedSchedules>['schedules'] = {}
+  const errors: FieldError[] = []
+  const breathe = breather()
+  for (const [id, schedule] of wanted) {
+    const one = wantedSchedules.safeParse({ schedules: { [id]: schedule } })
+    if (one.success) Object.assign(checked, one.data.schedules)
+    else errors.push(...fieldErrors(one.error))
+    if (errors.length >= MAX_ERRORS) break
+    await breathe()
+  }
+  if (errors.length > 0) throw invalidBody(errors)
+  return { ...rest, schedules: checked }
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 /** The changed ids for the audit entry, the first 100 of each kind. */

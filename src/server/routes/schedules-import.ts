@@ -4,6 +4,7 @@ import { z } from 'zod'
 import type { Belfry } from '../../belfry.js'
 import type { Json } from '../../core/checks/json.js'
 import { systemClock } from '../../core/clock.js'
+import { breather } from '../../core/in-turns.js'
 import { CancelToken } from '../http/cancel-token.js'
 import { type BodyLimits, bodyParts, mediaType } from '../http/json-body.js'
 import { type Problem, problem, toProblem } from '../http/problem.js'
@@ -52,7 +53,7 @@ function importRoute(belfry: Belfry, { limits }: ParsedServerOptions): Route {
     answers: { 200: { description: 'All lines were taken.', schema: imported } },
     handle: async (c, { query }) => {
       checkType(c)
-      const lines = new LineImport(belfry, c.get('caller'), query.firstLine)
+      const lines = new LineImport(belfry, c.get('caller'), query.firstLine, limits.bodyBytes)
       const progress = new Progress(belfry, await progressId(c, query.name), query.firstLine)
       try {
         await takeAll(c, lines, progress, limits)
@@ -75,11 +76,13 @@ function importRoute(belfry: Belfry, { limits }: ParsedServerOptions): Route {
 async function takeAll(c: ServerContext, into: LineImport, progress: Progress, limits: BodyLimits): Promise<void> {
   const cancelToken = new CancelToken(c)
   const { bodyBytes: maxLine, bodyMs } = limits
+  const breathe = breather()
   try {
     for await (const lines of textLines(bodyParts(c.req.raw, c.env.info, bodyMs), maxLine)) {
       for (const line of lines) {
         if ('text' in line) await into.take(line.text)
         else await into.refuse('BODY_TOO_LARGE', `the line is longer than ${maxLine} characters`)
+        await breathe()
       }
       await progress.storeIfDue(into.counts)
       cancelToken.check()

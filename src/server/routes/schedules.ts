@@ -9,10 +9,11 @@ import { conditionally, etag } from '../http/conditions.js'
 import { problem } from '../http/problem.js'
 import { json, noContent, type Reply, type ReplyHeaders } from '../http/reply.js'
 import { type Route, route, type ServerContext } from '../http/route.js'
+import { type Place, sizedPage } from '../http/sized-page.js'
 import { type Caller, mayMake } from '../security/caller.js'
 import { visibleId, visiblePrefix } from '../security/visibility.js'
 import { scheduleState } from '../shapes/fields.js'
-import { after, LOOK, listOf, paging, toList } from '../shapes/list.js'
+import { after, LOOK, listOf, paging } from '../shapes/list.js'
 import {
   newSchedule,
   scheduleId,
@@ -58,12 +59,16 @@ function listSchedules(belfry: Belfry): Route {
       const scope = visiblePrefix(c.get('caller'), prefix)
       if (scope === undefined) return json({ data: [], nextCursor: null })
       const most = recent === 'true' ? Math.min(limit, MAX_RECENT) : limit
-      const page = await belfry.schedules.list({ ...filters, ...after(cursor), limit: most, prefix: scope, look: LOOK })
-      const list = toList(page, toScheduleResource)
-      if (recent !== 'true') return json(list)
-      const runs = await inTurns(page.items, ({ id }) => belfry.schedules.recent(id))
-      const data: object[] = list.data.map((schedule, at) => ({ ...schedule, recent: toRecent(runs[at]) }))
-      return json({ ...list, data })
+      const read = (place: Place) => belfry.schedules.list({ ...filters, ...place, prefix: scope, look: LOOK })
+      if (recent !== 'true') return sizedPage({ limit: most, ...after(cursor) }, read, toScheduleResource)
+      const withRecent = async (place: Place) => {
+        const page = await read(place)
+        const runs = await inTurns(page.items, ({ id }) => belfry.schedules.recent(id))
+        return { ...page, items: page.items.map((schedule, at) => ({ schedule, recent: runs[at] })) }
+      }
+      return sizedPage({ limit: most, ...after(cursor) }, withRecent, (each) => ({
+        ...{ ...toScheduleResource(each.schedule), recent: toRecent(each.recent) },
+      }))
     },
   })
 }

@@ -45,6 +45,7 @@ function loginRoutes(gate: Gate, basePath: string): readonly Route[] {
       tag: 'session',
       summary: 'Starts a browser session.',
       body: login,
+      bodyBytes: 4_096,
       answers: {
         204: {
           description: 'The session has started.',

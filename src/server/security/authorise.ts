@@ -8,7 +8,7 @@
 import { type Clock, systemClock } from '../../core/clock.js'
 import type { RecordStore } from '../../core/store.js'
 import { problem } from '../http/problem.js'
-import type { Authorise, Caller, RequestInfo } from './caller.js'
+import { type Authorise, type Caller, LOCAL, type RequestInfo } from './caller.js'
 import { checkHost, isLoopback } from './host-check.js'
 import { checkOrigin } from './origin-check.js'
 import { addressKey, mustWait, type Rate, RateLimit } from './rate-limit.js'
@@ -41,8 +41,6 @@ export const DEFAULT_RATES: Rates = {
   address: { perSecond: 5_000, burst: 20_000 },
   guesses: { perSecond: 2, burst: 50 },
 }
-
-const LOCAL: Caller = { name: 'local', role: 'admin' }
 
 /** An authoriser whose gate the session routes use. */
 export interface TokenAuthorise extends Authorise {

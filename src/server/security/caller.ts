@@ -14,6 +14,9 @@ export interface Caller {
   readonly prefix?: string
 }
 
+/** Every caller of a service without login: a program on this machine, which has no limits. */
+export const LOCAL: Caller = { name: 'local', role: 'admin' }
+
 /** Facts about the connection that a Fetch request does not carry. */
 export interface RequestInfo {
   readonly remoteAddress?: string

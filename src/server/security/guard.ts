@@ -4,15 +4,13 @@ import { Problem } from '../http/problem.js'
 import type { ServerContext } from '../http/route.js'
 import type { ParsedServerOptions } from '../server-options.js'
 import { gateOf } from './authorise.js'
-import type { Authorise, Caller } from './caller.js'
+import { type Authorise, LOCAL } from './caller.js'
 import { checkHost } from './host-check.js'
 import { checkOrigin } from './origin-check.js'
 import { mustWait, RateLimit } from './rate-limit.js'
 
 /** How often the caller of a long request is authenticated again. */
 const RECHECK_MS = 2_000
-
-const LOCAL: Caller = { name: 'local', role: 'admin' }
 
 export interface Guard {
   /** Sets the caller of a request, or throws. */

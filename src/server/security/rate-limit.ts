@@ -36,7 +36,22 @@ export class RateLimit {
       bucket.left -= 1
       return 0
     }
-    return Math.ceil(((1 - bucket.left) / this.#rate.perSecond) * 1_000)
+    return this.#msUntil(bucket, 1)
+  }
+
+  /** Takes any amount from the bucket, even if it holds less. */
+  charge(key: string, amount: number): void {
+    this.#bucket(key).left -= amount
+  }
+
+  /** Returns the milliseconds until the bucket is no longer empty. */
+  wait(key: string): number {
+    const bucket = this.#bucket(key)
+    return bucket.left > 0 ? 0 : Math.max(this.#msUntil(bucket, 0), 1)
+  }
+
+  #msUntil({ left }: Bucket, amount: number): number {
+    return Math.ceil(((amount - left) / this.#rate.perSecond) * 1_000)
   }
 
   giveBack(key: string): void {

@@ -24,6 +24,28 @@ export function parsed<Shape extends z.ZodType>(shape: Shape, parse: (value: z.o
   })
 }
 
+/**
+ * A list that is checked item by item up to the first invalid one: zod alone would check all of them, and report each.
+ * Only the first invalid item gets a field error.
+ */
+export function listed<List extends z.ZodArray>(list: List, most: number) {
+  const item = list.element as z.ZodType
+  return z.preprocess((given: unknown, context) => {
+    if (!Array.isArray(given)) return given
+    if (given.length > most) return refuse(context, [], `it has ${given.length} items: at most ${most} are allowed`)
+    for (const [at, value] of given.entries()) {
+      const [issue] = item.safeParse(value).error?.issues ?? []
+      if (issue !== undefined) return refuse(context, [at, ...issue.path], issue.message)
+    }
+    return given
+  }, list)
+}
+
+function refuse(context: z.RefinementCtx, path: PropertyKey[], message: string): never {
+  context.addIssue({ code: 'custom', path, message })
+  return z.NEVER
+}
+
 /** Any JSON; the library checks its size and depth. */
 export const json: z.ZodType<Json> = z.any()
 

@@ -3,10 +3,11 @@
 import { z } from 'zod'
 import { DEFAULTS, LIMITS } from '../../core/defaults.js'
 import { failure } from '../../core/errors.js'
+import { RUN_STATES } from '../../core/runs/run.js'
 import { describeDuration } from '../../time/duration.js'
 import { MAX_HOLDER } from '../security/lock-holder.js'
 import { IDEMPOTENCY_NAMESPACE } from '../security/reserved-names.js'
-import { duration, instant, json, name, overlap, parsed, runState, text } from './fields.js'
+import { duration, instant, json, listed, name, overlap, parsed, runState, text } from './fields.js'
 import { scheduleId, scheduleInput } from './schedule.js'
 
 export const wait = duration.meta({ description: 'Wait up to this long for the run to end, at most a minute.' })
@@ -83,7 +84,7 @@ export const runFilters = {
 export const meantRuns = z
   .strictObject({
     ...runFilters,
-    states: z.array(runState).min(1).exactOptional(),
+    states: listed(z.array(runState).min(1), RUN_STATES.length).exactOptional(),
     cursor: z.string().exactOptional(),
     limit: z
       .int()

@@ -5,6 +5,7 @@ import type { ScheduleView } from '../../api/schedules/schedule-view.js'
 import { DEFAULTS, LIMITS } from '../../core/defaults.js'
 import { MISSED_POLICIES, ON_FINISH } from '../../core/policies.js'
 import { DST_GAPS, DST_REPEATS } from '../../time/cron.js'
+import { MAX_INSTANTS } from '../../time/instants.js'
 import {
   cron,
   duration,
@@ -12,6 +13,7 @@ import {
   iso,
   json,
   keep,
+  listed,
   name,
   overlap,
   runState,
@@ -29,7 +31,7 @@ const FIELDS = {
     examples: ['0 9 * * 1-5'],
   }),
   every: duration,
-  at: z.union([instant, z.array(instant)], { error: 'it must be an instant or a list of them' }),
+  at: z.union([instant, listed(z.array(instant), MAX_INSTANTS)], { error: 'it must be an instant or a list of them' }),
   timezone: timezone.meta({ description: 'IANA name, for cron and for instants without an offset. Default UTC.' }),
   dst: z.strictObject({
     gap: z.enum(DST_GAPS).exactOptional(),
