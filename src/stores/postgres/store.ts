@@ -1,8 +1,8 @@
 /** The operations of the Postgres store, over a database. */
+import { CoalescedWrites } from '../../core/connection/coalesced-writes.js'
 import type { AcquireRequest, AcquireResult, ReleaseRequest } from '../../core/locks/lease.js'
 import type { NewRun } from '../../core/runs/run.js'
 import type { EnqueueResult, PutResult, ScheduleWrite, Store } from '../../core/store.js'
-import { CoalescedWrites } from './connection/coalesced-writes.js'
 import type { Database } from './connection/database.js'
 import type { Wakes } from './connection/wakes.js'
 import { diagnose } from './diagnose.js'

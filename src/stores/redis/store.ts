@@ -1,18 +1,17 @@
 /** The operations of the Redis store: the table of contents of this folder. */
 import type { Store } from '../../core/store.js'
-import { luaScript } from './connection/lua-script.js'
+import { luaScript, number } from './connection/lua-script.js'
 import nowSource from './connection/now.lua'
 import type { Server } from './connection/server.js'
-import { number } from './connection/shapes.js'
 import { diagnose } from './diagnose.js'
 import { beatInstance } from './instances/beat.js'
 import { declareSet, listDeclared } from './instances/declarations.js'
 import { joinInstance } from './instances/join.js'
 import { leaveInstance } from './instances/leave.js'
 import { listInstances, listJobs } from './instances/list.js'
-import { Acquisitions } from './locks/acquire.js'
+import { acquisitions } from './locks/acquire.js'
 import { inspectLease, listLeases } from './locks/list.js'
-import { Releases } from './locks/release.js'
+import { releases } from './locks/release.js'
 import { renewLeases } from './locks/renew.js'
 import { resetLease } from './locks/reset.js'
 import { getRecord, listRecords, putRecord, removeRecord } from './records/records.js'
@@ -20,7 +19,7 @@ import { isAvailable } from './runs/available.js'
 import { readyBacklog } from './runs/backlog.js'
 import { cancelRun } from './runs/cancel.js'
 import { claimRuns } from './runs/claim.js'
-import { Enqueues } from './runs/enqueue.js'
+import { enqueues } from './runs/enqueue.js'
 import { freezeStore, frozenSince, thawStore } from './runs/freeze.js'
 import { getRun, listRuns } from './runs/list.js'
 import { pruneHistory } from './runs/prune.js'
@@ -33,7 +32,7 @@ import { applySchedules } from './schedules/apply.js'
 import { Definitions } from './schedules/definitions.js'
 import { getSchedule, listSchedules } from './schedules/list.js'
 import { pauseSchedule, resumeSchedule } from './schedules/pause.js'
-import { Puts } from './schedules/put.js'
+import { puts } from './schedules/put.js'
 import { removeSchedules } from './schedules/remove.js'
 import { skippedRanges } from './schedules/skips.js'
 
@@ -47,10 +46,6 @@ const nowScript = luaScript({
 /** All but opening and closing, which are the handle's. */
 export function operationsOn(server: Server): Omit<Store, 'open' | 'close' | 'subscribe' | 'supports'> {
   const definitions = new Definitions()
-  const acquisitions = new Acquisitions(server)
-  const releases = new Releases(server)
-  const puts = new Puts(server)
-  const enqueues = new Enqueues(server)
   const { time } = server
 
   /** Answers tell the store's time, which tokens go by. */
@@ -66,7 +61,7 @@ export function operationsOn(server: Server): Omit<Store, 'open' | 'close' | 'su
 
   return {
     schedules: {
-      put: (writes) => puts.put(writes),
+      put: puts(server),
       get: op(getSchedule),
       list: op(listSchedules),
       remove: op(removeSchedules),
@@ -77,7 +72,7 @@ export function operationsOn(server: Server): Omit<Store, 'open' | 'close' | 'su
       skips: op(skippedRanges),
     },
     runs: {
-      enqueue: (runs, tx) => enqueues.enqueue(runs, tx),
+      enqueue: enqueues(server),
       claim: (request) => heard(claimRuns(server, { ...request, floor: time.floor(request.floor) })),
       settle: op(settleRuns),
       get: op(getRun),
@@ -91,9 +86,9 @@ export function operationsOn(server: Server): Omit<Store, 'open' | 'close' | 'su
       prune: op(pruneHistory),
     },
     leases: {
-      acquire: (request) => acquisitions.acquire(request),
+      acquire: acquisitions(server),
       renew: op(renewLeases),
-      release: (request) => releases.release(request),
+      release: releases(server),
       inspect: op(inspectLease),
       list: op(listLeases),
       reset: op(resetLease),

@@ -3,9 +3,8 @@
  * answers how much to take from each, never more in all than the limit. It reserves nothing.
  */
 
-import { luaScript } from '../connection/lua-script.js'
+import { flag, listOf, luaScript, maybe, named, number, text } from '../connection/lua-script.js'
 import type { Server } from '../connection/server.js'
-import { flag, listOf, maybe, named, number, text } from '../connection/shapes.js'
 import dueSource from './peek-due.lua'
 import endedSource from './peek-ended.lua'
 import readySource from './peek-ready.lua'

@@ -1,9 +1,8 @@
 /** Refuses servers on which the promise cannot be kept, before anything is written there. */
 import { failure } from '../../../core/errors.js'
 import source from './look-at-server.lua'
-import { luaScript } from './lua-script.js'
+import { luaScript, number, text } from './lua-script.js'
 import type { Server } from './server.js'
-import { number, text } from './shapes.js'
 
 export const lookScript = luaScript({
   name: 'connection/look-at-server',

@@ -13,8 +13,7 @@ import type { StoredRecordHead } from '../records/record-codec.js'
 import type { StoredRun } from '../runs/run-codec.js'
 import { KEYS } from '../schema/keys.js'
 import '../store.js'
-import { luaScript, scripts } from './lua-script.js'
-import { listOf, maybe, number, text } from './shapes.js'
+import { listOf, luaScript, maybe, number, scripts, text } from './lua-script.js'
 
 const ROOT = join(dirname(fileURLToPath(import.meta.url)), '..')
 

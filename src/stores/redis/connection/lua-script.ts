@@ -7,7 +7,6 @@ import byHand from '../schema/clocks/by-hand.lua'
 import serverClock from '../schema/clocks/server.lua'
 import shiftedClock from '../schema/clocks/shifted.lua'
 import start from '../schema/script.lua'
-import { type Named, named, type Shape } from './shapes.js'
 
 /** Which clock a store goes by: the server's; for benches the server's, moved; for tests one that is turned by hand. */
 export type ClockKind = 'server' | 'shifted' | 'handTurned'
@@ -35,8 +34,6 @@ export interface Answer<Gives> {
   readonly woken: readonly string[]
 }
 
-type Fields = Readonly<Record<string, Shape<unknown>>>
-
 /** All scripts of the store, for the linter and the tests. */
 export const scripts: LuaScript<never, unknown>[] = []
 
@@ -46,7 +43,7 @@ export function luaScript<Takes extends Fields, Gives extends Fields>(declared: 
   readonly writes?: true
   readonly takes: Takes
   readonly gives: Gives
-}): LuaScript<Named<Takes>, Named<Gives>> {
+}): LuaScript<Named<Takes>, Told<Named<Gives>>> {
   const { name, source, writes = false } = declared
   const [takes, gives] = [named(declared.takes), named(declared.gives)]
   const composed = (clock: string) => {
@@ -57,11 +54,11 @@ export function luaScript<Takes extends Fields, Gives extends Fields>(declared: 
     ...{ name, writes, names: { takes: takes.names, gives: gives.names } },
     composed: { server: composed(serverClock), shifted: composed(shiftedClock), handTurned: composed(byHand) },
     argument: (values: Named<Takes>) => wellFormed(JSON.stringify(values)),
-    answer(reply: unknown): Answer<Named<Gives>> {
+    answer(reply: unknown): Answer<Told<Named<Gives>>> {
       const said = String(reply)
       const lineEnd = said.indexOf('\n')
       const woken = lineEnd === 0 ? [] : said.slice(0, lineEnd).split(' ')
-      return { gives: gives.read(JSON.parse(said.slice(lineEnd + 1))), woken }
+      return { gives: gives.read(JSON.parse(said.slice(lineEnd + 1))) as Told<Named<Gives>>, woken }
     },
   }
   scripts.push(made)
@@ -74,4 +71,71 @@ const ESCAPE = /\\(?:u[Dd][89A-Fa-f][0-9A-Fa-f]{2}|.)/g
 function wellFormed(json: string): string {
   if (!json.includes('\\ud')) return json
   return json.replace(ESCAPE, (found) => (found.length > 2 ? '\ufffd' : found))
+}
+
+/**
+ * The shape of a parameter or result, so that both sides go by names. Both travel as one JSON text; a shape says what it is
+ * in TypeScript.
+ *
+ * Lua has one kind of table: an empty list comes back as `{}`. And cjson writes 14 digits of a number, so tokens and other
+ * long numbers come back as texts. `read` makes both right again.
+ */
+export interface Shape<Value> {
+  readonly read: (answer: unknown) => Value
+  /** The names inside, for the test that compares them with the script's. */
+  readonly names: readonly string[]
+}
+
+type ValueOf<S> = S extends Shape<infer Value> ? Value : never
+/** A result as a script tells it. */
+export type ToldOf<S> = Told<ValueOf<S>>
+
+type Fields = Readonly<Record<string, Shape<unknown>>>
+type Optional<F extends Fields> = {
+  [Name in keyof F]: undefined extends ValueOf<F[Name]> ? Name : never
+}[keyof F]
+
+/** What may be undefined may be left out. */
+type Named<F extends Fields> = {
+  readonly [Name in Exclude<keyof F, Optional<F>>]: ValueOf<F[Name]>
+} & { readonly [Name in Optional<F>]?: ValueOf<F[Name]> }
+
+/** An answer leaves out what there is not. */
+type Told<Value> = Value extends readonly (infer Item)[]
+  ? readonly Told<Item>[]
+  : Value extends object
+    ? { readonly [Name in keyof Value]: Told<Exclude<Value[Name], undefined>> }
+    : Value
+
+export const text: Shape<string> = { read: String, names: [] }
+export const number: Shape<number> = { read: Number, names: [] }
+export const flag: Shape<boolean> = { read: (answer) => answer === true, names: [] }
+
+/** One of some words. */
+export function oneOf<Word extends string>(..._words: readonly Word[]): Shape<Word> {
+  return { read: (answer) => answer as Word, names: [] }
+}
+
+export function maybe<Value>(shape: Shape<Value>): Shape<Value | undefined> {
+  const read = (answer: unknown) =>
+    answer === undefined || answer === null || answer === false ? undefined : shape.read(answer)
+  return { read, names: shape.names }
+}
+
+export function listOf<Value>(shape: Shape<Value>): Shape<readonly Value[]> {
+  return { read: (answer) => (Array.isArray(answer) ? answer.map(shape.read) : []), names: shape.names }
+}
+
+export function named<F extends Fields>(fields: F): Shape<Named<F>> {
+  const entries = Object.entries(fields)
+  const read = (answer: unknown) => {
+    const given = answer as Readonly<Record<string, unknown>>
+    const value: Record<string, unknown> = {}
+    for (const [name, shape] of entries) {
+      const own = shape.read(given[name])
+      if (own !== undefined) value[name] = own
+    }
+    return value as Named<F>
+  }
+  return { read, names: entries.flatMap(([name, shape]) => [name, ...shape.names]) }
 }

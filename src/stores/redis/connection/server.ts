@@ -166,6 +166,22 @@ export class Server {
     return this.#answer(key, args, false)
   }
 
+  /** The text that one command reads: `['HGET', 'runs', '17']`, with the key as scripts name it. */
+  async readText(shard: number, command: readonly string[]): Promise<string | undefined> {
+    const found = await this.#read(shard, command)
+    return found === null || found === undefined ? undefined : String(found)
+  }
+
+  async readTexts(shard: number, command: readonly string[]): Promise<string[]> {
+    const found = await this.#read(shard, command)
+    return Array.isArray(found) ? found.map(String) : []
+  }
+
+  #read(shard: number, [command = '', key = '', ...args]: readonly string[]): Promise<unknown> {
+    const start = this.#key(shard)
+    return this.send(start, [command, `${start}${key}`, ...args])
+  }
+
   /** Fails when there is no answer in time. A script that the server does not know is sent again as text. */
   #answer(key: string, command: readonly string[], waits: boolean, text?: string): Promise<unknown> {
     const { clock, prefix } = this.#options

@@ -1,8 +1,7 @@
 import type { BeatRequest, BeatResult } from '../../../core/instances/instance.js'
 import { byShard, everywhere, homeOf } from '../cluster/shards.js'
-import { luaScript } from '../connection/lua-script.js'
+import { flag, listOf, luaScript, named, number, text } from '../connection/lua-script.js'
 import type { Server } from '../connection/server.js'
-import { flag, listOf, named, number, text } from '../connection/shapes.js'
 import { runId, runPlace, ticketOf } from '../runs/run-codec.js'
 import source from './beat.lua'
 

@@ -1,8 +1,7 @@
 /** The sets of schedules that an app's instances declare, in the first shard. */
 import type { DeclaredSet } from '../../../core/store.js'
-import { luaScript } from '../connection/lua-script.js'
+import { listOf, luaScript, named, number, text } from '../connection/lua-script.js'
 import type { Server } from '../connection/server.js'
-import { listOf, named, number, text } from '../connection/shapes.js'
 import listSource from './declarations.lua'
 import declareSource from './declare.lua'
 
@@ -18,7 +17,7 @@ const declareScript = luaScript({
 
 export async function declareSet(server: Server, app: string, declared: Declared): Promise<void> {
   const { hash, release, schedules } = declared
-  const set = JSON.stringify({ hash, ...(release === undefined ? {} : { release }), schedules })
+  const set = JSON.stringify({ hash, release, schedules })
   await server.call(declareScript, 0, { app, hash, set })
 }
 

@@ -1,8 +1,7 @@
 import type { InstanceInfo } from '../../../core/instances/instance.js'
 import { everywhere } from '../cluster/shards.js'
-import { luaScript } from '../connection/lua-script.js'
+import { listOf, luaScript, maybe, named, number, text } from '../connection/lua-script.js'
 import type { Server } from '../connection/server.js'
-import { listOf, maybe, named, number, text } from '../connection/shapes.js'
 import source from './join.lua'
 
 const joinScript = luaScript({
@@ -28,12 +27,8 @@ export async function joinInstance(
 ): Promise<{ readonly now: number }> {
   server.lease.heard(leaseMs)
   const { id, app, declarations } = info
-  const given = {
-    ...{ instance: id, leaseMs, info: JSON.stringify(info) },
-    jobs: info.jobs.map((job) => ({ name: job.name, text: JSON.stringify(job) })),
-    ...(app === undefined ? {} : { app }),
-    ...(declarations === undefined ? {} : { declarations }),
-  }
+  const jobs = info.jobs.map((job) => ({ name: job.name, text: JSON.stringify(job) }))
+  const given = { instance: id, leaseMs, info: JSON.stringify(info), jobs, app, declarations }
   const joined = await everywhere(server, (shard) => server.call(joinScript, shard, given))
   for (const { now } of joined) server.time.heard(now)
   return { now: joined[0]?.now ?? 0 }

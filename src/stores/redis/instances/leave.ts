@@ -1,7 +1,6 @@
 import { everywhere } from '../cluster/shards.js'
-import { luaScript } from '../connection/lua-script.js'
+import { luaScript, text } from '../connection/lua-script.js'
 import type { Server } from '../connection/server.js'
-import { text } from '../connection/shapes.js'
 import source from './leave.lua'
 
 const leaveScript = luaScript({

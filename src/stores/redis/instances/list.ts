@@ -1,10 +1,8 @@
 /** Instances and jobs. All shards know them; the first is asked. */
 import type { Instance, JobInfo } from '../../../core/instances/instance.js'
-import { luaScript } from '../connection/lua-script.js'
+import { listOf, luaScript, text } from '../connection/lua-script.js'
 import type { Server } from '../connection/server.js'
-import { listOf, text } from '../connection/shapes.js'
 import { toInstance } from './instance-codec.js'
-import jobsSource from './jobs.lua'
 import listSource from './list.lua'
 
 const listScript = luaScript({
@@ -20,14 +18,7 @@ export async function listInstances(server: Server): Promise<Instance[]> {
   return instances.sort((one, other) => one.joinedAt - other.joinedAt)
 }
 
-const jobsScript = luaScript({
-  name: 'instances/jobs',
-  source: jobsSource,
-  takes: {},
-  gives: { jobs: listOf(text) },
-})
-
 export async function listJobs(server: Server): Promise<JobInfo[]> {
-  const { jobs } = await server.call(jobsScript, 0, {})
+  const jobs = await server.readTexts(0, ['HVALS', 'jobs'])
   return jobs.map((job) => JSON.parse(job) as JobInfo)
 }

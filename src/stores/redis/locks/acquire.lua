@@ -86,8 +86,7 @@ for at, asked in ipairs(given.requests) do
   local lease = take(lock, asked)
   if lease then
     if lock.waiters then passOn.dropWaiter(lock, asked.holder) end
-    results[at] = { token = lease.token, acquiredAt = lease.acquiredAt, expiresAt = permits.expiresAt(lease),
-      instance = lease.instance }
+    results[at] = { lease = permits.tell(lease) }
   else
     keepPlace(lock, asked)
     results[at] = { busyUntil = soonestEnd(lock) }

@@ -1,11 +1,10 @@
-/** Taking locks. `acquire.lua` opens with the protocol. Calls that come at the same time share a script. */
+/** Taking locks. `acquire.lua` opens with the protocol. */
 import type { AcquireRequest, AcquireResult } from '../../../core/locks/lease.js'
-import { shardOf } from '../cluster/shards.js'
-import { CoalescedWrites } from '../connection/coalesced-writes.js'
-import { luaScript } from '../connection/lua-script.js'
+import { coalescedInShards, shardOf } from '../cluster/shards.js'
+import { listOf, luaScript, maybe, named, number, text } from '../connection/lua-script.js'
 import type { Server } from '../connection/server.js'
-import { listOf, maybe, named, number, text } from '../connection/shapes.js'
 import source from './acquire.lua'
+import { toLease, toldLease } from './lease-codec.js'
 
 const acquireScript = luaScript({
   name: 'locks/acquire',
@@ -20,33 +19,20 @@ const acquireScript = luaScript({
   },
   gives: {
     now: number,
-    /** With a token for each that has the lock, otherwise with when it may be free. */
-    results: listOf(
-      named({
-        ...{ token: maybe(number), acquiredAt: maybe(number), expiresAt: maybe(number), instance: maybe(text) },
-        busyUntil: maybe(number),
-      }),
-    ),
+    /** The lease of each that has the lock, otherwise when the lock may be free. */
+    results: listOf(named({ lease: maybe(toldLease), busyUntil: maybe(number) })),
   },
 })
 
 /** While one script is carried out, the next is put together. */
-export const SHARING = { most: 12, atOnce: 4 }
+export const SHARING = { maxItems: 12, atOnce: 4 }
 
-export class Acquisitions {
-  readonly #server: Server
-  /** By shard. */
-  readonly #calls: CoalescedWrites<AcquireRequest, AcquireResult>[] = []
-
-  constructor(server: Server) {
-    this.#server = server
-  }
-
-  acquire(request: AcquireRequest): Promise<AcquireResult> {
-    const shard = shardOf(request.name, this.#server.shards)
-    this.#calls[shard] ??= new CoalescedWrites((all) => acquireLeases(this.#server, shard, all), SHARING)
-    return this.#calls[shard].call(request)
-  }
+export function acquisitions(server: Server): (request: AcquireRequest) => Promise<AcquireResult> {
+  return coalescedInShards(
+    ({ name }) => shardOf(name, server.shards),
+    (shard, requests) => acquireLeases(server, shard, requests),
+    SHARING,
+  )
 }
 
 async function acquireLeases(
@@ -57,14 +43,14 @@ async function acquireLeases(
   const { now, results } = await server.call(acquireScript, shard, {
     floor: server.time.floor(Math.max(...requests.map(({ floor }) => floor))),
     requests: requests.map(({ name, holder, ttlMs, permits, instance, waitMs = 0 }) => {
-      return { name, holder, ttlMs, permits, waitMs, ...(instance === undefined ? {} : { instance }) }
+      return { name, holder, ttlMs, permits, instance, waitMs }
     }),
   })
   server.time.heard(now)
-  return requests.map(({ name, holder }, at): AcquireResult => {
-    const { token, acquiredAt = now, expiresAt = now, instance, busyUntil = now } = results[at] ?? {}
-    if (token === undefined) return { acquired: false, until: busyUntil, now }
-    const lease = { name, holder, token, acquiredAt, expiresAt }
-    return { acquired: true, lease: instance === undefined ? lease : { ...lease, instance }, now }
+  return requests.map(({ name }, at): AcquireResult => {
+    const { lease, busyUntil: until = now } = results[at] ?? {}
+    return lease === undefined
+      ? { acquired: false, until, now }
+      : { acquired: true, lease: toLease(shard, name, lease), now }
   })
 }

@@ -8,8 +8,9 @@
  * Only scripts read and write them: the lock by `permits.lua`, the terms by `acquire.lua` and `pass-on.lua`. They answer with
  * leases in the same fields.
  */
+
 import type { Lease } from '../../../core/locks/lease.js'
-import { flag, maybe, named, number, text, type ValueOf } from '../connection/shapes.js'
+import { flag, maybe, named, number, type ToldOf, text } from '../connection/lua-script.js'
 import { runId } from '../runs/run-codec.js'
 
 /** Tokens are texts, because cjson writes 14 digits of a number. */
@@ -56,11 +57,10 @@ export const toldLease = named({
   run: maybe(text),
 })
 
-export function toLease(shard: number, name: string, told: ValueOf<typeof toldLease>): Lease {
-  const { holder, token, acquiredAt, expiresAt, released, instance, run } = told
+export function toLease(shard: number, name: string, told: ToldOf<typeof toldLease>): Lease {
+  const { run, released, ...lease } = told
   return {
-    ...{ name, holder, token, acquiredAt, expiresAt },
-    ...(instance === undefined ? {} : { instance }),
+    ...{ name, ...lease },
     ...(run === undefined ? {} : { run: runId(shard, run) }),
     ...(released ? { released } : {}),
   }

@@ -6,12 +6,10 @@ import { textOrder } from '../../../core/names/text-order.js'
 import type { Page } from '../../../core/store.js'
 import { firstOf } from '../cluster/pages.js'
 import { everywhere, shardOf } from '../cluster/shards.js'
-import { luaScript } from '../connection/lua-script.js'
+import { listOf, luaScript, named, text } from '../connection/lua-script.js'
 import type { Server } from '../connection/server.js'
-import { listOf, named, number, text } from '../connection/shapes.js'
 import inspectSource from './inspect.lua'
 import { toLease, toldLease } from './lease-codec.js'
-import namesSource from './names.lua'
 
 const inspectScript = luaScript({
   name: 'locks/inspect',
@@ -29,13 +27,6 @@ export function inspectLease(server: Server, name: string): Promise<Lease[]> {
   return inspectAll(server, shardOf(name, server.shards), [name])
 }
 
-const namesScript = luaScript({
-  name: 'locks/names',
-  source: namesSource,
-  takes: { from: text, limit: number },
-  gives: { names: listOf(text) },
-})
-
 const CHUNK = 200
 
 interface LeaseQuery {
@@ -48,7 +39,7 @@ interface LeaseQuery {
 export async function listLeases(server: Server, query: LeaseQuery): Promise<Page<Lease>> {
   checkPageLimit(query.limit)
   const pages = await everywhere(server, (shard) => listShard(server, shard, query))
-  return firstOf(pages, query.limit, (one, other) => textOrder(placeOf(one), placeOf(other)), placeOf, textOrder)
+  return firstOf(pages, query.limit, placeOf, textOrder)
 }
 
 function placeOf({ name, holder }: Lease): string {
@@ -57,20 +48,19 @@ function placeOf({ name, holder }: Lease): string {
 
 async function listShard(server: Server, shard: number, query: LeaseQuery): Promise<Page<Lease>> {
   const { prefix = '', after, limit } = query
-  const found: { readonly lease: Lease; readonly place: string }[] = []
+  const found: Lease[] = []
   const afterName = after?.slice(0, after.indexOf('\n'))
   let from = afterName === undefined || textOrder(afterName, prefix) < 0 ? `[${prefix}` : `[${afterName}`
   for (let more = true; more && found.length <= limit; ) {
-    const { names } = await server.call(namesScript, shard, { from, limit: CHUNK })
+    const names = await server.readTexts(shard, ['ZRANGEBYLEX', 'lock-names', from, '+', 'LIMIT', '0', String(CHUNK)])
     const wanted = names.filter((name) => name.startsWith(prefix))
     more = names.length === CHUNK && wanted.length === names.length
     from = `(${names.at(-1) ?? ''}`
     const leases = wanted.length === 0 ? [] : await inspectAll(server, shard, wanted)
-    const places = leases.map((lease) => ({ lease, place: placeOf(lease) }))
-    const chunk = places.filter(({ place }) => after === undefined || textOrder(place, after) > 0)
-    found.push(...chunk.sort((one, other) => textOrder(one.place, other.place)))
+    const chunk = leases.filter((lease) => after === undefined || textOrder(placeOf(lease), after) > 0)
+    found.push(...chunk.sort((one, other) => textOrder(placeOf(one), placeOf(other))))
   }
-  const page = found.slice(0, limit)
-  const items = page.map(({ lease }) => lease)
-  return found.length > limit ? { items, next: page.at(-1)?.place ?? '' } : { items }
+  const items = found.slice(0, limit)
+  const last = items.at(-1)
+  return found.length > limit && last !== undefined ? { items, next: placeOf(last) } : { items }
 }

@@ -1,8 +1,7 @@
 import type { Lease, RenewRequest } from '../../../core/locks/lease.js'
 import { inShards, shardOf } from '../cluster/shards.js'
-import { luaScript } from '../connection/lua-script.js'
+import { listOf, luaScript, maybe, named, number, text } from '../connection/lua-script.js'
 import type { Server } from '../connection/server.js'
-import { listOf, maybe, named, number, text } from '../connection/shapes.js'
 import { toLease, toldLease } from './lease-codec.js'
 import source from './renew.lua'
 

@@ -1,7 +1,6 @@
 import { shardOf } from '../cluster/shards.js'
-import { luaScript } from '../connection/lua-script.js'
+import { luaScript, number, text } from '../connection/lua-script.js'
 import type { Server } from '../connection/server.js'
-import { number, text } from '../connection/shapes.js'
 import source from './reset.lua'
 
 const resetScript = luaScript({

@@ -2,9 +2,8 @@
 import { checkPageLimit } from '../../../core/checks/page-limit.js'
 import { checkRecordName, type RecordQuery, type RecordWrite, type StoredRecord } from '../../../core/records/record.js'
 import type { Page, RecordPutResult } from '../../../core/store.js'
-import { luaScript } from '../connection/lua-script.js'
+import { flag, listOf, luaScript, maybe, named, number, text } from '../connection/lua-script.js'
 import type { Server } from '../connection/server.js'
-import { flag, listOf, maybe, named, number, text } from '../connection/shapes.js'
 import getSource from './get.lua'
 import listSource from './list.lua'
 import pruneSource from './prune.lua'
@@ -26,9 +25,8 @@ export async function putRecord(server: Server, write: RecordWrite): Promise<Rec
   const { kind, id, body, ttlMs, ifAbsent = false } = write
   checkRecordName(kind, 'kind')
   checkRecordName(id, 'id')
-  const given = { kind, id, body: JSON.stringify(body), ifAbsent }
-  const ttl = ttlMs === undefined ? {} : { ttlMs: Math.ceil(ttlMs) }
-  const { written, text: stored } = await server.call(putScript, SHARD, { ...given, ...ttl })
+  const given = { kind, id, body: JSON.stringify(body), ifAbsent, ttlMs: ttlMs && Math.ceil(ttlMs) }
+  const { written, text: stored } = await server.call(putScript, SHARD, given)
   return { written, record: toRecord(kind, id, stored) }
 }
 

@@ -1,9 +1,8 @@
 import { backlogOf } from '../../../core/runs/backlog.js'
 import { type Backlog, MAX_BACKLOG_QUEUES } from '../../../core/store.js'
 import { everywhere } from '../cluster/shards.js'
-import { luaScript } from '../connection/lua-script.js'
+import { listOf, luaScript, named, number, text } from '../connection/lua-script.js'
 import type { Server } from '../connection/server.js'
-import { listOf, named, number, text } from '../connection/shapes.js'
 import source from './backlog.lua'
 
 const backlogScript = luaScript({

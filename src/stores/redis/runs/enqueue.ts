@@ -1,17 +1,15 @@
 /**
- * Making runs. Calls for single runs that come at the same time share a script, if their runs belong into the same shard:
- * no caller hears of what goes wrong with another shard. They are made in the order in which they came.
+ * Making runs. Calls for single runs that come at the same time share a script, in the order in which they came. A run is
+ * made where it meets those that it has to do with.
  */
 import { failure } from '../../../core/errors.js'
 import type { NewRun } from '../../../core/runs/run.js'
 import { targetName } from '../../../core/runs/stored-text.js'
 import type { EnqueueResult } from '../../../core/store.js'
-import { inShards, keyElsewhere, shardOf } from '../cluster/shards.js'
-import { refusedElsewhere, winnerElsewhere } from '../cluster/tickets/tickets.js'
-import { CoalescedWrites } from '../connection/coalesced-writes.js'
-import { luaScript } from '../connection/lua-script.js'
+import { coalescedInShards, inShards, keyElsewhere, shardOf } from '../cluster/shards.js'
+import { busyElsewhere, refusedElsewhere } from '../cluster/tickets/tickets.js'
+import { flag, listOf, luaScript, maybe, named, number, oneOf, type Shape, text } from '../connection/lua-script.js'
 import type { Server } from '../connection/server.js'
-import { flag, listOf, maybe, named, number, oneOf, type Shape, text } from '../connection/shapes.js'
 import source from './enqueue.lua'
 import { type MadeRun, madeRun, runBody, runId } from './run-codec.js'
 
@@ -36,37 +34,22 @@ const enqueueScript = luaScript({
   gives: { results: listOf(named({ outcome: oneOf('enqueued', 'duplicate', 'busy'), run: text })) },
 })
 
-const SHARING = { most: 50, atOnce: 2 }
+const SHARING = { maxItems: 50, atOnce: 2 }
 
-export class Enqueues {
-  readonly #server: Server
-  /** By shard. */
-  readonly #calls: CoalescedWrites<NewRun, EnqueueResult>[] = []
-
-  constructor(server: Server) {
-    this.#server = server
-  }
-
-  async enqueue(runs: readonly NewRun[], tx: unknown): Promise<readonly EnqueueResult[]> {
+export function enqueues(server: Server) {
+  const home = (run: NewRun) => homeFor(server, run)
+  const work = (shard: number, own: readonly NewRun[]) => enqueueIn(server, shard, own)
+  const single = coalescedInShards(home, work, SHARING)
+  return async (runs: readonly NewRun[], tx: unknown): Promise<readonly EnqueueResult[]> => {
     if (tx !== undefined) {
       throw failure('UNSUPPORTED', 'the Redis store has no transactions to enqueue in: enqueue without `tx`')
     }
     const [only] = runs
-    const server = this.#server
-    if (only === undefined || runs.length > 1) {
-      return inShards(
-        runs,
-        (run) => homeFor(server, run),
-        (shard, own) => enqueueIn(server, shard, own),
-      )
-    }
-    const shard = homeFor(server, only)
-    this.#calls[shard] ??= new CoalescedWrites((all) => enqueueIn(server, shard, all), SHARING)
-    return [await this.#calls[shard].call(only)]
+    return only !== undefined && runs.length === 1 ? [await single(only)] : inShards(runs, home, work)
   }
 }
 
-/** Where a run must be to meet those that it has to do with. A run without any may be anywhere. */
+/** A run without any others to meet may be anywhere. */
 function homeFor(server: Server, { schedule, dedupe, target, key }: NewRun): number {
   const { shards } = server
   if (schedule !== undefined) return shardOf(schedule, shards)
@@ -76,15 +59,11 @@ function homeFor(server: Server, { schedule, dedupe, target, key }: NewRun): num
 }
 
 async function enqueueIn(server: Server, shard: number, runs: readonly NewRun[]): Promise<EnqueueResult[]> {
-  const winners = await Promise.all(runs.map((run) => winnerElsewhere(server, shard, run)))
-  const accepted = runs.filter((_, at) => winners[at] === undefined)
-  const made = await make(server, shard, accepted)
-  const answers = await refusedElsewhere(server, shard, accepted, made)
-  const results = answers.values()
-  return winners.map((winner): EnqueueResult => {
-    if (winner !== undefined) return { outcome: 'busy', run: winner }
-    return results.next().value ?? { outcome: 'busy', run: '' }
-  })
+  const refused = await Promise.all(runs.map((run) => busyElsewhere(server, shard, run)))
+  const accepted = runs.filter((_, at) => refused[at] === undefined)
+  const made = (await make(server, shard, accepted)).values()
+  const results = runs.map((_, at) => refused[at] ?? (made.next().value as EnqueueResult))
+  return Promise.all(results.map((result, at) => refusedElsewhere(server, shard, runs[at], result)))
 }
 
 async function make(server: Server, shard: number, runs: readonly NewRun[]): Promise<EnqueueResult[]> {
@@ -92,8 +71,14 @@ async function make(server: Server, shard: number, runs: readonly NewRun[]): Pro
   const news = runs.map((run) => {
     const { readyAt, delayMs = 0, tick, origin, checkKey = false, overlap = 'allow', key } = run
     return {
-      ...{ run: madeRun(run, keyElsewhere(server, shard, key)), body: runBody(run), delayMs, checkKey, overlap },
-      ...(readyAt === undefined ? {} : { readyAt }),
+      ...{
+        run: madeRun(run, keyElsewhere(server, shard, key)),
+        body: runBody(run),
+        readyAt,
+        delayMs,
+        checkKey,
+        overlap,
+      },
       tickIsNow: tick === undefined && origin === 'trigger',
     }
   })

@@ -4,25 +4,15 @@ import { isFinished, type Run } from '../../../core/runs/run.js'
 import type { Page, RunQuery } from '../../../core/store.js'
 import { firstOf } from '../cluster/pages.js'
 import { everywhere, shardOf } from '../cluster/shards.js'
-import { luaScript } from '../connection/lua-script.js'
+import { flag, listOf, luaScript, maybe, number, text } from '../connection/lua-script.js'
 import type { Server } from '../connection/server.js'
-import { flag, listOf, maybe, number, text } from '../connection/shapes.js'
-import getSource from './get.lua'
 import listSource from './list.lua'
 import { type RunPlace, runPlace, toldRun, toRun } from './run-codec.js'
 
-const getScript = luaScript({
-  name: 'runs/get',
-  source: getSource,
-  takes: { number: text },
-  gives: { text: maybe(text) },
-})
-
 export async function getRun(server: Server, id: string): Promise<Run | undefined> {
   const place = placeIn(server, id)
-  if (place === undefined) return undefined
-  const stored = await server.call(getScript, place.shard, { number: place.number })
-  return stored.text === undefined ? undefined : toRun(id, stored.text)
+  const stored = place && (await server.readText(place.shard, ['HGET', 'runs', place.number]))
+  return stored === undefined ? undefined : toRun(id, stored)
 }
 
 /** Where a run is, if the store can have given out its id. */
@@ -45,8 +35,7 @@ export async function listRuns(server: Server, query: RunQuery): Promise<Page<Ru
   const { schedule, limit } = query
   if (schedule !== undefined) return listShard(server, shardOf(schedule, server.shards), query)
   const pages = await everywhere(server, (shard) => listShard(server, shard, query))
-  const inOrder = (one: Run, other: Run) => newestFirst(one.id, other.id)
-  return firstOf(pages, limit, inOrder, ({ id }) => id, newestFirst)
+  return firstOf(pages, limit, ({ id }) => id, newestFirst)
 }
 
 function newestFirst(one: string, other: string): number {
@@ -68,8 +57,7 @@ async function listShard(server: Server, shard: number, query: RunQuery): Promis
     if (look !== undefined && looked >= look) return { items, next: `${before}-${shard}` }
     const chunk = await server.call(listScript, shard, {
       ...{ limit: CHUNK, unstamped: waitsFor === 'stamp' && schedule === undefined },
-      ...(before === undefined ? {} : { before }),
-      ...(schedule === undefined ? {} : { schedule }),
+      ...{ before, schedule },
     })
     unseen ??= chunk.open
     for (const run of chunk.runs.map((told) => toldRun(shard, told))) {

@@ -1,9 +1,8 @@
 import type { PruneRequest } from '../../../core/store.js'
 import { peekEnded } from '../cluster/peek.js'
 import { everywhere } from '../cluster/shards.js'
-import { luaScript } from '../connection/lua-script.js'
+import { luaScript, number } from '../connection/lua-script.js'
 import type { Server } from '../connection/server.js'
-import { number } from '../connection/shapes.js'
 import { pruneRecords } from '../records/records.js'
 import source from './prune.lua'
 

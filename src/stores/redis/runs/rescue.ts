@@ -1,9 +1,8 @@
 import type { RescueResult } from '../../../core/store.js'
 import { everywhere } from '../cluster/shards.js'
 import { deliverTickets } from '../cluster/tickets/deliver.js'
-import { luaScript } from '../connection/lua-script.js'
+import { luaScript, number } from '../connection/lua-script.js'
 import type { Server } from '../connection/server.js'
-import { number } from '../connection/shapes.js'
 import source from './rescue.lua'
 
 const rescueScript = luaScript({

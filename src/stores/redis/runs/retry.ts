@@ -1,7 +1,6 @@
 import type { RetryResult } from '../../../core/store.js'
-import { luaScript } from '../connection/lua-script.js'
+import { luaScript, oneOf, text } from '../connection/lua-script.js'
 import type { Server } from '../connection/server.js'
-import { oneOf, text } from '../connection/shapes.js'
 import { placeIn } from './list.js'
 import source from './retry.lua'
 

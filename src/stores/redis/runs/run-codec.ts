@@ -16,8 +16,12 @@ import type { RunKey } from '../../../core/runs/key.js'
 import type { Keep, NewRun, Origin, Run, RunState, WaitsFor } from '../../../core/runs/run.js'
 import { fromText, targetName, targetOf, targetOptions, toText } from '../../../core/runs/stored-text.js'
 
-/** What a run was made as. */
-export interface MadeRun {
+/** The first line. Tokens are texts: see `script.lua`. */
+export interface StoredRun {
+  readonly state: RunState
+  readonly waitsFor?: WaitsFor
+  /** It waits for its key, and is skipped once that is known to be busy. */
+  readonly skipsIfBusy?: true
   /** `job:<name>` or `sink:<name>`. */
   readonly target: string
   readonly origin: Origin
@@ -36,14 +40,6 @@ export interface MadeRun {
   readonly dedupe?: string
   /** For how long the dedupe key refuses others after the end. */
   readonly dedupeForMs?: number
-}
-
-/** The first line. Tokens are texts: see `script.lua`. */
-export interface StoredRun extends MadeRun {
-  readonly state: RunState
-  readonly waitsFor?: WaitsFor
-  /** It waits for its key, and is skipped once that is known to be busy. */
-  readonly skipsIfBusy?: true
   readonly readyAt: number
   readonly startBy?: number
   readonly createdAt: number
@@ -67,30 +63,23 @@ export interface StoredRun extends MadeRun {
   readonly reason?: SkipReason
 }
 
-type Made = Pick<NewRun, 'target' | 'origin' | 'priority' | 'keep'> &
-  Partial<Pick<NewRun, 'schedule' | 'tick' | 'backfill' | 'key' | 'dedupe' | 'dedupeForMs'>>
+/** What runs are made as. */
+export type MadeRun = ReturnType<typeof madeRun>
 
-export function madeRun(run: Made, keyShard: number | undefined): MadeRun {
+type New = Pick<NewRun, 'target' | 'origin' | 'priority' | 'keep'> & Partial<NewRun>
+
+export function madeRun(run: New, keyShard: number | undefined) {
   const { target, origin, priority, keep, schedule, tick, backfill, key, dedupe, dedupeForMs } = run
   return {
-    ...{ target: targetName(target), origin, priority, keep },
-    ...(schedule === undefined ? {} : { schedule }),
-    ...(tick === undefined ? {} : { tick }),
-    ...(backfill === undefined ? {} : { backfill }),
+    ...{ target: targetName(target), origin, priority, keep, schedule, tick, backfill, dedupe, dedupeForMs },
     ...madeKey(key, keyShard),
-    ...(dedupe === undefined ? {} : { dedupe }),
-    ...(dedupeForMs === undefined ? {} : { dedupeForMs }),
   }
 }
 
-export function madeKey(
-  key: RunKey | 'unstamped' | undefined,
-  keyShard: number | undefined,
-): Pick<MadeRun, 'key' | 'permits' | 'whenBusy' | 'keyShard' | 'unstamped'> {
+export function madeKey(key: RunKey | 'unstamped' | undefined, keyShard: number | undefined) {
   if (key === undefined) return {}
   if (key === 'unstamped') return { unstamped: true }
-  const { name, limit, whenBusy } = key
-  return { key: name, permits: limit, whenBusy, ...(keyShard === undefined ? {} : { keyShard }) }
+  return { key: key.name, permits: key.limit, whenBusy: key.whenBusy, keyShard }
 }
 
 /** The last two lines. */
@@ -100,17 +89,8 @@ export function runBody({ target, payload }: Pick<NewRun, 'target' | 'payload'>)
 
 export function toRun(id: string, stored: string): Run {
   const [head = '', result = '', error = '', options = '', payload = 'null'] = stored.split('\n')
-  const {
-    target,
-    key,
-    permits = 1,
-    whenBusy = 'wait',
-    token,
-    readyAt,
-    startBy,
-    tick,
-    ...run
-  } = JSON.parse(head) as StoredRun
+  const run = JSON.parse(head) as StoredRun
+  const { target, key, permits = 1, whenBusy = 'wait', token, readyAt, startBy, tick } = run
   const { schedule, backfill, dedupe, waitsFor, instance, startedAt, finishedAt, reason } = run
   const { origin, priority, keep, state, createdAt, attempt, failures, takeovers } = run
   return {

@@ -1,8 +1,7 @@
 import type { Stamp } from '../../../core/store.js'
 import { homeOf, inShards, keyElsewhere } from '../cluster/shards.js'
-import { luaScript } from '../connection/lua-script.js'
+import { listOf, luaScript, maybe, named, number, text } from '../connection/lua-script.js'
 import type { Server } from '../connection/server.js'
-import { listOf, maybe, named, number, text } from '../connection/shapes.js'
 import { madeKey, numberIn } from './run-codec.js'
 import source from './stamp.lua'
 

@@ -5,22 +5,13 @@ import { type Schedule, scheduleState } from '../../../core/schedules/schedule.j
 import type { Page, ScheduleQuery } from '../../../core/store.js'
 import { firstOf } from '../cluster/pages.js'
 import { everywhere, shardOf } from '../cluster/shards.js'
-import { luaScript } from '../connection/lua-script.js'
+import { flag, listOf, luaScript, maybe, named, number, text } from '../connection/lua-script.js'
 import type { Server } from '../connection/server.js'
-import { flag, listOf, maybe, named, number, text } from '../connection/shapes.js'
-import getSource from './get.lua'
 import listSource from './list.lua'
 import { toSchedule } from './schedule-codec.js'
 
-const getScript = luaScript({
-  name: 'schedules/get',
-  source: getSource,
-  takes: { id: text },
-  gives: { text: maybe(text) },
-})
-
 export async function getSchedule(server: Server, id: string): Promise<Schedule | undefined> {
-  const { text: stored } = await server.call(getScript, shardOf(id, server.shards), { id })
+  const stored = await server.readText(shardOf(id, server.shards), ['HGET', 'schedules', id])
   return stored === undefined ? undefined : toSchedule(id, stored)
 }
 
@@ -36,13 +27,7 @@ const CHUNK = 500
 export async function listSchedules(server: Server, query: ScheduleQuery): Promise<Page<Schedule>> {
   checkPageLimit(query.limit)
   const pages = await everywhere(server, (shard) => listShard(server, shard, query))
-  return firstOf(
-    pages,
-    query.limit,
-    (one, other) => textOrder(one.id, other.id),
-    ({ id }) => id,
-    textOrder,
-  )
+  return firstOf(pages, query.limit, ({ id }) => id, textOrder)
 }
 
 async function listShard(server: Server, shard: number, query: ScheduleQuery): Promise<Page<Schedule>> {

@@ -1,69 +1,20 @@
-/**
- * Puts of single schedules that come at the same time share the scripts that read and write.
- *
- * - They share within a shard, so that none fails because another shard does.
- * - Two puts of the same schedule do not share: the second builds on the result of the first.
- * - A put with an invalid definition throws, and then none of those that shared with it has been written. Each is then done
- *   alone, so that only the invalid one fails.
- */
-
-import { BelfryError } from '../../../core/errors.js'
+/** Putting schedules. Puts of single schedules that come at the same time share the scripts that read and write. */
 import { decidePut, type TakeBack, type UnclaimedTick } from '../../../core/schedules/declare.js'
 import type { Schedule } from '../../../core/schedules/schedule.js'
 import type { PutResult, ScheduleWrite } from '../../../core/store.js'
-import { inShards, shardOf } from '../cluster/shards.js'
-import { CoalescedWrites } from '../connection/coalesced-writes.js'
+import { coalescedInShards, inShards, shardOf } from '../cluster/shards.js'
 import type { Server } from '../connection/server.js'
 import { change, type Decide, type Decision, decideOn, type Found, NO_TICKS, type ScheduleChange } from './change.js'
 
-const SHARING = { most: 50, atOnce: 2 }
-
-type Put = { readonly result: PutResult | undefined } | { readonly error: unknown }
-
-export class Puts {
-  readonly #server: Server
-  /** By shard. */
-  readonly #calls: CoalescedWrites<ScheduleWrite, Put>[] = []
-
-  constructor(server: Server) {
-    this.#server = server
-  }
-
-  async put(writes: readonly ScheduleWrite[]): Promise<readonly PutResult[]> {
+export function puts(server: Server): (writes: readonly ScheduleWrite[]) => Promise<readonly PutResult[]> {
+  const single = coalescedInShards<ScheduleWrite, PutResult>(
+    ({ id }) => shardOf(id, server.shards),
+    (_, writes) => putSchedules(server, writes),
+    { nameOf: ({ id }) => id, maxItems: 50 },
+  )
+  return async (writes) => {
     const [only] = writes
-    if (only === undefined || writes.length > 1) return putSchedules(this.#server, writes)
-    const shard = shardOf(only.id, this.#server.shards)
-    this.#calls[shard] ??= new CoalescedWrites((all) => this.#putInTurn(all), SHARING)
-    const put = await this.#calls[shard].call(only)
-    if ('error' in put) throw put.error
-    return put.result === undefined ? [] : [put.result]
-  }
-
-  async #putInTurn(writes: readonly ScheduleWrite[]): Promise<Put[]> {
-    const puts = new Map<ScheduleWrite, Put>()
-    for (let left = writes; left.length > 0; ) {
-      const first = new Map<string, ScheduleWrite>()
-      const later: ScheduleWrite[] = []
-      for (const write of left) {
-        if (first.has(write.id)) later.push(write)
-        else first.set(write.id, write)
-      }
-      const together = [...first.values()]
-      const answers = await this.#putTogether(together)
-      for (const [at, write] of together.entries()) puts.set(write, answers[at] ?? { result: undefined })
-      left = later
-    }
-    return writes.map((write) => puts.get(write) ?? { result: undefined })
-  }
-
-  async #putTogether(writes: readonly ScheduleWrite[]): Promise<Put[]> {
-    try {
-      return (await putSchedules(this.#server, writes)).map((result) => ({ result }))
-    } catch (error) {
-      const isOfTheStore = error instanceof BelfryError && error.code.startsWith('STORE_')
-      if (writes.length === 1 || isOfTheStore) return writes.map(() => ({ error }))
-      return (await Promise.all(writes.map((write) => this.#putTogether([write])))).flat()
-    }
+    return only !== undefined && writes.length === 1 ? [await single(only)] : putSchedules(server, writes)
   }
 }
 

@@ -1,19 +1,9 @@
 import type { SkipReason } from '../../../core/policies.js'
 import type { SkipRange } from '../../../core/schedules/plan.js'
 import { shardOf } from '../cluster/shards.js'
-import { luaScript } from '../connection/lua-script.js'
 import type { Server } from '../connection/server.js'
-import { listOf, number, text } from '../connection/shapes.js'
-import source from './skips.lua'
 
-const skipsScript = luaScript({
-  name: 'schedules/skips',
-  source,
-  takes: { schedule: text, from: number, limit: number },
-  gives: { ranges: listOf(text) },
-})
-
-/** A range is a text: `<number> <from> <to> <count> <reason>`. */
+/** Ranges are sorted by their last tick. A range is a text: `<number> <from> <to> <count> <reason>`. */
 export async function skippedRanges(
   server: Server,
   schedule: string,
@@ -21,8 +11,9 @@ export async function skippedRanges(
   to: number,
   limit: number,
 ): Promise<SkipRange[]> {
-  const { ranges } = await server.call(skipsScript, shardOf(schedule, server.shards), { schedule, from, limit })
-  return [...ranges]
+  const command = ['ZRANGEBYSCORE', `schedule-skips:${schedule}`, String(from), '+inf', 'LIMIT', '0', String(limit)]
+  const ranges = await server.readTexts(shardOf(schedule, server.shards), command)
+  return ranges
     .sort()
     .map((range) => {
       const [, first, last, count, reason] = range.split(' ')

@@ -1,8 +1,7 @@
 /** Carries the messages between runs and their tickets in other shards (tickets.ts). Each step is safe to repeat. */
 import type { Json } from '../../../../core/checks/json.js'
-import { luaScript } from '../../connection/lua-script.js'
+import { listOf, luaScript, maybe, named, number, type Shape, text } from '../../connection/lua-script.js'
 import type { Server } from '../../connection/server.js'
-import { listOf, maybe, named, number, type Shape, text } from '../../connection/shapes.js'
 import { runId } from '../../runs/run-codec.js'
 import deliveredSource from './delivered.lua'
 import outboxSource from './outbox.lua'

@@ -48,16 +48,14 @@
  */
 import type { NewRun } from '../../../../core/runs/run.js'
 import type { ClaimedRun, ClaimRequest, EnqueueResult, Settlement, SettleResult } from '../../../../core/store.js'
-import { luaScript } from '../../connection/lua-script.js'
+import { flag, listOf, luaScript, maybe, named, number, text } from '../../connection/lua-script.js'
 import type { Server } from '../../connection/server.js'
-import { flag, listOf, maybe, named, number, text } from '../../connection/shapes.js'
 import checkSource from '../../runs/check-key.lua'
 import { numberIn, runId, runPlace, ticketOf, toldRun } from '../../runs/run-codec.js'
 import { inShards, keyElsewhere } from '../shards.js'
 import confirmSource from './confirm-started.lua'
 import expectEndSource from './expect-end.lua'
 import finishSource from './finish.lua'
-import refusedSource from './refused.lua'
 import settledSource from './settled-before.lua'
 import startSource from './start-runs.lua'
 
@@ -195,35 +193,27 @@ const checkScript = luaScript({
  * The run that has a checked key in another shard, as far as can be seen from here. Of two that ask at once both may pass:
  * the key's shard decides when they get their tickets there.
  */
-export async function winnerElsewhere(server: Server, shard: number, run: NewRun): Promise<string | undefined> {
-  const { key, checkKey, readyAt, delayMs = 0 } = run
-  const home = keyElsewhere(server, shard, key)
-  if (!checkKey || home === undefined || key === undefined || key === 'unstamped') return undefined
-  const asked = { key: key.name, permits: key.limit, delayMs, ...(readyAt === undefined ? {} : { readyAt }) }
-  const { winner } = await server.call(checkScript, home, asked)
-  return winner === undefined ? undefined : runId(home, winner)
+export async function busyElsewhere(server: Server, shard: number, run: NewRun): Promise<EnqueueResult | undefined> {
+  const { key, readyAt, delayMs = 0 } = run
+  const home = checkedElsewhere(server, shard, run)
+  if (home === undefined || key === undefined || key === 'unstamped') return undefined
+  const { winner } = await server.call(checkScript, home, { key: key.name, permits: key.limit, delayMs, readyAt })
+  return winner === undefined ? undefined : { outcome: 'busy', run: runId(home, winner) }
 }
 
-const refusedScript = luaScript({
-  name: 'cluster/tickets/refused',
-  source: refusedSource,
-  takes: { runs: listOf(text) },
-  gives: { winners: listOf(maybe(text)) },
-})
-
-/** The results of an enqueue: those that met a busy key when they got their tickets were not enqueued after all. */
+/** The result for a run that was made: one that met a busy key when it got its ticket was not enqueued after all. */
 export async function refusedElsewhere(
   server: Server,
   shard: number,
-  runs: readonly NewRun[],
-  results: readonly EnqueueResult[],
-): Promise<readonly EnqueueResult[]> {
-  const isChecked = ({ checkKey, key }: NewRun) => checkKey === true && keyElsewhere(server, shard, key) !== undefined
-  if (!runs.some(isChecked)) return results
-  const { winners } = await server.call(refusedScript, shard, { runs: results.map(({ run }) => numberIn(run)) })
-  return results.map((result, at): EnqueueResult => {
-    const [run, winner] = [runs[at], winners[at]]
-    if (run === undefined || winner === undefined || !isChecked(run) || result.outcome !== 'enqueued') return result
-    return { outcome: 'busy', run: winner }
-  })
+  run: NewRun | undefined,
+  result: EnqueueResult,
+): Promise<EnqueueResult> {
+  if (result.outcome !== 'enqueued' || run === undefined || checkedElsewhere(server, shard, run) === undefined)
+    return result
+  const winner = await server.readText(shard, ['GET', `ticket-refused:${numberIn(result.run)}`])
+  return winner === undefined ? result : { outcome: 'busy', run: winner }
+}
+
+function checkedElsewhere(server: Server, shard: number, { key, checkKey }: NewRun): number | undefined {
+  return checkKey === true ? keyElsewhere(server, shard, key) : undefined
 }

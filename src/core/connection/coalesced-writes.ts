@@ -1,6 +1,6 @@
 /**
  * Coalesces calls into shared writes, as a group commit does: calls that arrive while a write is in flight go together in
- * the next one, as one transaction with one sync to disk. A call that finds nothing in flight is sent at once.
+ * the next one, as one transaction or script. A call that finds nothing in flight is sent at once.
  *
  *     call a        ──▶ write [a] ─────────▶
  *     calls b, c, d             wait ──────▶ write [b, c, d] ──▶ each call gets its own results
@@ -10,7 +10,7 @@
  * - **The connection breaks.** What was written is unknown, so every call fails, as it would have alone.
  * - **Two calls about the same thing** never share a write, and keep their order: the second builds on the first.
  */
-import { BelfryError } from '../../../core/errors.js'
+import { BelfryError } from '../errors.js'
 
 interface Call<Item, Result> {
   readonly items: readonly Item[]
@@ -18,35 +18,36 @@ interface Call<Item, Result> {
   readonly reject: (error: unknown) => void
 }
 
-/** The most items of a shared write. A call that has as many by itself is written alone, at once. */
-const MAX_ITEMS = 500
-
 export interface CoalescedWritesOptions<Item> {
   /** The name of what an item is about, where two calls may be about the same thing. */
   readonly nameOf?: (item: Item) => string
   /** How many writes may be in flight: more than one where a write may wait for a row lock. */
   readonly atOnce?: number
+  /** The most items of a shared write. A call that has as many by itself is written alone, at once. */
+  readonly maxItems?: number
 }
 
 export class CoalescedWrites<Item, Result> {
   readonly #write: (items: readonly Item[]) => Promise<readonly Result[]>
   readonly #nameOf: ((item: Item) => string) | undefined
   readonly #atOnce: number
+  readonly #maxItems: number
   #waiting: Call<Item, Result>[] = []
   #inFlight = 0
 
   constructor(
     write: (items: readonly Item[]) => Promise<readonly Result[]>,
-    { nameOf, atOnce = 1 }: CoalescedWritesOptions<Item> = {},
+    { nameOf, atOnce = 1, maxItems = 500 }: CoalescedWritesOptions<Item> = {},
   ) {
     this.#write = write
     this.#nameOf = nameOf
     this.#atOnce = atOnce
+    this.#maxItems = maxItems
   }
 
   /** One result per item, in order. */
   write(items: readonly Item[]): Promise<readonly Result[]> {
-    if (items.length >= MAX_ITEMS) return this.#write(items)
+    if (items.length >= this.#maxItems) return this.#write(items)
     return new Promise((resolve, reject) => {
       this.#waiting.push({ items, resolve, reject })
       if (this.#inFlight < this.#atOnce) void this.#writeWaiting()
@@ -84,7 +85,7 @@ export class CoalescedWrites<Item, Result> {
     let count = 0
     for (const call of this.#waiting) {
       const own = this.#nameOf === undefined ? [] : call.items.map(this.#nameOf)
-      const fits = count === 0 || count + call.items.length <= MAX_ITEMS
+      const fits = count === 0 || count + call.items.length <= this.#maxItems
       if (fits && !own.some((name) => names.has(name))) {
         batch.push(call)
         count += call.items.length

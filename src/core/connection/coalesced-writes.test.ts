@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { failure } from '../../../core/errors.js'
+import { failure } from '../errors.js'
 import { CoalescedWrites } from './coalesced-writes.js'
 
 /** A write that is answered when the test says so. */
