@@ -75,7 +75,7 @@ const IN_ONE: Readonly<Record<Kind, Readonly<Record<string, string>>>> = {
     'connection/pool.ts': "the pool is the user's, or opened for a URL",
     'connection/prepared-statements.ts': 'statements have names per session, which poolers break',
     'connection/proof-of-life.ts': 'the advisory mode: a session lock proves that its process lives',
-    'connection/server-check.ts': 'server version, encoding and isolation, asked when the store opens',
+    'connection/session.ts': 'version, encoding and settings of each session, which poolers and servers choose',
     'schema/functions.ts': 'the list of functions that the database holds',
     'schema/migration-sql.ts': 'versions of tables, and functions known by a hash',
     'schema/schema-name.ts': 'the tables live in a schema that the user names',

@@ -6,8 +6,11 @@ export interface OutageProxy {
   /** Breaks all connections and refuses new ones, as a crashed server does. */
   cut(): Promise<void>
   restore(): Promise<void>
-  /** Discards all bytes of open connections, as after a power failure: neither side sees a close. */
-  swallow(): void
+  /**
+   * Discards all bytes of open connections, as after a power failure: neither side sees a close. `andNew`: also those of
+   * connections that are opened later, until `restore`.
+   */
+  swallow(andNew?: 'andNew'): void
 }
 
 /**
@@ -19,7 +22,14 @@ export async function outageProxy(
   join: (client: Socket, server: Socket) => void = (client, server) => client.pipe(server).pipe(client),
 ): Promise<OutageProxy> {
   const sockets = new Set<Socket>()
+  let isSilent = false
   const proxy = createServer((client) => {
+    if (isSilent) {
+      sockets.add(client)
+      client.on('error', () => {}).on('close', () => sockets.delete(client))
+      client.resume()
+      return
+    }
     const server = connect(target(), '127.0.0.1')
     for (const socket of [client, server]) {
       sockets.add(socket)
@@ -47,9 +57,11 @@ export async function outageProxy(
       await closed
     },
     async restore() {
-      await listen(port)
+      if (!proxy.listening) await listen(port)
+      isSilent = false
     },
-    swallow() {
+    swallow(andNew) {
+      isSilent = andNew !== undefined
       for (const socket of sockets) {
         socket.unpipe()
         socket.removeAllListeners('data')

@@ -151,7 +151,9 @@ describe('an instance at work on Postgres', () => {
     await server.sql(CUT)
     await untilLogged(work, UNREACHABLE)
     const [line] = work.lines.filter(({ level }) => level === 'warn')
-    expect(line?.fields).toMatchObject({ err: { message: /is read-only, as after a failover/ } })
+    expect(line?.fields).toMatchObject({
+      err: { message: /lets this role only read: default_transaction_read_only is on/ },
+    })
     await sleep(1_000)
     // The test cuts no connection this time: the store itself closes its connections to a read-only server.
     await server.sql('alter role app reset default_transaction_read_only')

@@ -1,5 +1,5 @@
 /**
- * The Postgres store: schedules, runs and locks in the database that the app already has. Postgres 13 and newer.
+ * The Postgres store: schedules, runs and locks in the database that the app already has. Postgres 14 and newer.
  *
  * `connection/database.ts` says how operations reach the database, `transactions/transact.ts` how a handler's own
  * transaction commits with its run.
@@ -55,7 +55,7 @@ export function postgres(options: PostgresOptions): Store {
         })
       : undefined
   const db: Database = new Database({
-    ...{ pool: pool.used, schema, clock, announce: wakes.announce },
+    ...{ pool: pool.used, schema, clock, announce: wakes.announce, onSilence: () => direct.probe() },
     ...(proof === undefined ? {} : { proof }),
     ...(listen ? { channel } : {}),
   })
@@ -121,5 +121,5 @@ export function postgresMigrationSql(schema = 'belfry'): string {
 const MIGRATION_LIMIT_MS = 3_600_000
 
 function migrationDatabase(pool: PgPool, schema: string): Database {
-  return new Database({ pool, schema, clock: systemClock, announce: () => {}, limitMs: MIGRATION_LIMIT_MS })
+  return new Database({ pool, schema, clock: systemClock, limitMs: MIGRATION_LIMIT_MS })
 }

@@ -14,7 +14,7 @@ export function openBeatStore(options: unknown): BeatStore {
   const { schema, client, proof } = options as BeatStoreOptions
   const pool = poolOf({ options: { ...client, max: 1, idleTimeoutMillis: 0 } })
   const db = new Database({
-    ...{ pool: pool.used, schema, clock: systemClock, announce: () => {} },
+    ...{ pool: pool.used, schema, clock: systemClock },
     ...(proof === undefined ? {} : { proof: sharedProof(proof) }),
   })
   let opened: Promise<void> | undefined

@@ -6,9 +6,10 @@
  *
  * **Limits.** Every statement has a limit for its answer. A network can swallow bytes for a quarter of an hour before TCP
  * reports it, and a lease is over in seconds; so a connection that is silent for longer than the limit counts as broken.
- * - `prompt`, a third of the lease: beats, claims, settlements. It leaves time to repeat them while the lease still runs.
+ * - `prompt`, a third of the lease: beats, claims, settlements, ticks. It leaves time to repeat them while the lease runs.
  * - `usual`, the same but at least 5 s: other single operations.
- * - `patient`, 30 s: lists, and operations on thousands of schedules or runs.
+ * - `patient`, 30 s: lists, and operations on thousands of schedules or runs. It ends early, after one prompt limit, when
+ *   another connection has become silent meanwhile.
  *
  * **What is repeated** depends on what an error proves (`errors.ts`):
  *
@@ -21,25 +22,27 @@
  *
  * A repeatable write finds, when it runs again, that it was done. For one that cannot, the caller gets STORE_UNREACHABLE
  * and has to look. Half a second covers a failover that is nearly over; the loops of the engine go on
- * for as long as an outage lasts.
+ * for as long as an outage lasts. After a silence there is little time left: no repetition begins later than half a limit
+ * after the first has passed.
  *
  * **Half-open connections.** A silent connection is closed here, but its server process may still wait for a lock, or hold
  * some inside a transaction; `END_SILENT` ends such a process, so that the repetition does not wait for it. A process that
  * works on the statement may finish it.
  *
- * **Isolation.** A function that waits for a lock and then reads must see what was committed meanwhile, so operations need
- * `read committed`, and refuse to run at any other level (BF003). They are then repeated in a transaction of that level;
- * where the server's default is another level, every statement has such a transaction.
+ * **Settings.** A function that waits for a lock and then reads must see what was committed meanwhile, so operations need
+ * `read committed`, and refuse to run at any other level (BF003). They are then repeated in a transaction of that level.
+ * Where the default is another level, or where a session finds other functions before the built-in ones, every statement
+ * has such a transaction (`session.ts`).
  */
 import { type Clock, sleep } from '../../../core/clock.js'
 import { KnownLease, replyLimitMs } from '../../../core/connection/reply-limit.js'
 import { inSchema } from '../schema/schema-name.js'
 import { type PgClient, type PgPool, type Query, type Row, rawQuery } from './driver.js'
-import { isOfDriver, isWrongIsolation, sqlState, storeError, troubleOf } from './errors.js'
+import { isOfDriver, isWrongIsolation, storeError, troubleOf } from './errors.js'
 import { isInTransaction, leftOpen, PoolClients } from './pool-clients.js'
 import { PreparedStatements } from './prepared-statements.js'
 import { type ProofOfLife, unproven } from './proof-of-life.js'
-import { checkServer, SERVER_SETTINGS } from './server-check.js'
+import type { Session } from './session.js'
 import { type Change, changesIn } from './wakes.js'
 
 export type { Row } from './driver.js'
@@ -54,7 +57,9 @@ export interface DatabaseOptions {
   readonly schema: string
   readonly clock: Clock
   /** Gets what operations changed. */
-  readonly announce: (changes: readonly Change[]) => void
+  readonly announce?: (changes: readonly Change[]) => void
+  /** Called when a connection of the pool has become silent. */
+  readonly onSilence?: () => void
   readonly channel?: string
   /** Present in the advisory mode. */
   readonly proof?: Pick<ProofOfLife, 'number' | 'holds'>
@@ -68,6 +73,8 @@ export interface StatementOptions {
   readonly patience?: 'prompt' | 'usual' | 'patient'
   /** Of the lock that the statement renews: the limit follows from it, and not from the lease. */
   readonly ttlMs?: number
+  /** Whether the statement may be prepared, and its plan kept. True by default. */
+  readonly named?: boolean
 }
 
 type TransactionWork<Outcome> = (rows: readonly Row[], tx: Transaction) => Promise<Outcome>
@@ -75,11 +82,15 @@ type TransactionWork<Outcome> = (rows: readonly Row[], tx: Transaction) => Promi
 const MAX_CONFLICTS = 100
 const MAX_CONFLICT_WAIT_MS = 60
 const TROUBLE_WAITS_MS = [50, 150, 450] as const
+/** In limits: how long after its beginning an operation is still repeated. */
+const REPEAT_WITHIN = 1.5
 const MIN_USUAL_MS = 5_000
 const PATIENT_MS = 30_000
 
-const END_SILENT = `select pg_terminate_backend(pid) from pg_stat_activity where pid = $1 and usename = session_user
-  and (state like 'idle in transaction%' or wait_event_type = 'Lock')`
+/** Ends a server process that waits for a lock or inside a transaction, and tells what else a process waits for. */
+const END_SILENT = `select wait_event, case when state like 'idle in transaction%' or wait_event_type = 'Lock'
+    then pg_catalog.pg_terminate_backend(pid) end
+  from pg_catalog.pg_stat_activity where pid = $1 and usename = session_user`
 
 export class Database {
   readonly pool: PgPool
@@ -89,10 +100,9 @@ export class Database {
   readonly channel: string | undefined
   readonly lease = new KnownLease()
   readonly clients: PoolClients
-  readonly #options: Pick<DatabaseOptions, 'announce' | 'proof' | 'limitMs'>
+  readonly #options: Pick<DatabaseOptions, 'announce' | 'onSilence' | 'proof' | 'limitMs'>
   readonly #texts = new Map<string, string>()
   readonly #prepared = new PreparedStatements()
-  #needsTransactions = false
   #isEndingSilent = false
 
   constructor({ pool, schema, clock, channel, ...options }: DatabaseOptions) {
@@ -101,24 +111,24 @@ export class Database {
     this.clock = clock
     this.channel = channel
     this.#options = options
-    this.clients = new PoolClients(pool, clock, (client) => void this.#endSilent(client))
+    this.clients = new PoolClients({
+      ...{ pool, clock },
+      promptMs: () => this.limitMs({ patience: 'prompt' }),
+      onSilence: (client, session) => {
+        options.onSilence?.()
+        if (session?.isDirect) void this.#endSilent(client)
+      },
+    })
   }
 
-  /** Run once, before anything else: adapts to the server's settings, and to a pooler in between. */
+  /** Run once, before anything else: explains a server that cannot be used. */
   async checkServer(): Promise<void> {
-    await this.attempt(() =>
-      this.#withClient(async (client) => {
-        const [row = []] = await this.sendOn(client, SERVER_SETTINGS)
-        const { isReadCommitted, session } = checkServer(row)
-        this.#needsTransactions = !isReadCommitted
-        this.#prepared.detectPooler(client, session)
-      }),
-    )
+    await this.attempt(() => this.#withClient(async () => {}))
   }
 
   /** Tells subscribers and other processes what an operation changed, as the database's function returned it. */
   announce(changes: readonly Change[] | string): void {
-    this.#options.announce(typeof changes === 'string' ? changesIn(changes) : changes)
+    this.#options.announce?.(typeof changes === 'string' ? changesIn(changes) : changes)
   }
 
   /** One statement that changes nothing. */
@@ -128,7 +138,7 @@ export class Database {
 
   /** A read whose text depends on its filters: planned each time, for the tables as they are. */
   search(sql: string, values: readonly unknown[]): Promise<readonly Row[]> {
-    return this.attempt(() => this.send(sql, values, { named: false, patience: 'patient' }))
+    return this.read(sql, values, { named: false, patience: 'patient' })
   }
 
   /** One atomic statement. It must be idempotent, because `attempt` repeats it after a lost answer, unless `repeatable` is false. */
@@ -145,19 +155,18 @@ export class Database {
     values: readonly unknown[],
   ): Promise<{ readonly rows: readonly Row[]; readonly isInDoubt: boolean }> {
     let isInDoubt = false
-    const rows = await this.attempt(async () => {
-      try {
-        return await this.send(sql, values)
-      } catch (error) {
+    const rows = await this.attempt(() =>
+      this.send(sql, values).catch((error: unknown) => {
         if (troubleOf(error) === 'broken') isInDoubt = true
         throw error
-      }
-    })
+      }),
+    )
     return { rows, isInDoubt }
   }
 
   /** Repeats `work`, which may be several statements with decisions between them, as the table above says. */
-  async attempt<Outcome>(work: () => Promise<Outcome>, { repeatable = true }: StatementOptions = {}): Promise<Outcome> {
+  async attempt<Outcome>(work: () => Promise<Outcome>, options: StatementOptions = {}): Promise<Outcome> {
+    const repeatUntil = this.clock.monotonic() + this.limitMs(options) * REPEAT_WITHIN
     let [conflicts, troubles] = [0, 0]
     for (;;) {
       try {
@@ -166,8 +175,9 @@ export class Database {
         const trouble = troubleOf(error)
         if (trouble === 'conflict') conflicts += 1
         else troubles += 1
-        const isFinal = trouble === undefined || (trouble === 'broken' && !repeatable)
-        if (isFinal || conflicts >= MAX_CONFLICTS || troubles > TROUBLE_WAITS_MS.length) {
+        const isLate = trouble !== 'conflict' && this.clock.monotonic() > repeatUntil
+        const isFinal = trouble === undefined || (trouble === 'broken' && options.repeatable === false)
+        if (isFinal || isLate || conflicts >= MAX_CONFLICTS || troubles > TROUBLE_WAITS_MS.length) {
           throw isOfDriver(error) ? storeError(error, this.schema) : error
         }
         const waitMs =
@@ -186,7 +196,7 @@ export class Database {
     work: TransactionWork<Outcome>,
     options: StatementOptions = {},
   ): Promise<Outcome> {
-    return this.attempt(() => this.#transact(first, work, options), options)
+    return this.attempt(() => this.#withClient((client) => this.#transact(client, first, work, options)), options)
   }
 
   /**
@@ -205,24 +215,22 @@ export class Database {
   }
 
   /** One statement, not repeated: a step of an `attempt`, which is repeated as a whole. */
-  async send(
-    sql: string,
-    values: readonly unknown[],
-    { named = true, ...options }: StatementOptions & { readonly named?: boolean } = {},
-  ): Promise<readonly Row[]> {
-    const inTransaction = () => this.#transact('', (_, tx) => tx.run(sql, values), options)
-    if (this.#needsTransactions) return inTransaction()
+  send(sql: string, values: readonly unknown[], options: StatementOptions = {}): Promise<readonly Row[]> {
     const query = this.#query(sql, values)
-    const name = named ? this.#prepared.nameOf(query.text) : undefined
-    try {
-      return await this.#withClient((client) =>
-        this.clients.send(client, name === undefined ? query : { ...query, name }, this.limitMs(options)),
-      )
-    } catch (error) {
-      if (this.#prepared.isRefused(error, name)) return this.send(sql, values, options)
-      if (!isWrongIsolation(error)) throw error
-      return inTransaction()
-    }
+    const limitMs = this.limitMs(options)
+    return this.#withClient(async (client, { isPlain, isDirect }) => {
+      const inTransaction = () => this.#transact(client, '', (_, tx) => tx.run(sql, values), options)
+      if (!isPlain) return inTransaction()
+      const sent = isDirect && options.named !== false ? this.#prepared.named(query) : query
+      try {
+        return await this.clients.send(client, sent, limitMs)
+      } catch (error) {
+        if (isInTransaction(client)) throw leftOpen()
+        if (this.#prepared.isRefused(error, sent)) return this.clients.send(client, query, limitMs)
+        if (!isWrongIsolation(error)) throw error
+        return inTransaction()
+      }
+    })
   }
 
   /** One statement without parameters, on a client that the caller has taken. */
@@ -247,44 +255,40 @@ export class Database {
     return text
   }
 
-  async #withClient<Outcome>(work: (client: PgClient) => Promise<Outcome>): Promise<Outcome> {
-    const client = await this.clients.take()
-    let broken = true
+  /** A statement that turns out to have run inside a transaction of the app's has done nothing, whatever it answered. */
+  async #withClient<Outcome>(work: (client: PgClient, session: Session) => Promise<Outcome>): Promise<Outcome> {
+    const { client, session } = await this.clients.take()
+    let isUsable = false
     try {
-      const outcome = await work(client)
-      broken = false
+      const outcome = await work(client, session)
+      if (isInTransaction(client)) throw leftOpen()
+      isUsable = true
       return outcome
     } catch (error) {
       // After an error of its own, the server is ready for the next statement.
-      broken = sqlState(error) === undefined || isLost(error)
+      isUsable = !isLost(error) && !isInTransaction(client)
       throw error
     } finally {
-      this.#giveBack(client, broken)
+      this.clients.giveBack(client, !isUsable)
     }
   }
 
-  /** A statement that turns out to have run inside a transaction of the app's has done nothing, whatever it answered. */
-  #giveBack(client: PgClient, broken: boolean): void {
-    const isOpen = isInTransaction(client)
-    this.clients.giveBack(client, broken || isOpen)
-    if (isOpen) throw leftOpen()
-  }
-
-  async #transact<Outcome>(first: string, work: TransactionWork<Outcome>, options: StatementOptions): Promise<Outcome> {
-    const client = await this.clients.take()
-    let broken = true
+  async #transact<Outcome>(
+    client: PgClient,
+    first: string,
+    work: TransactionWork<Outcome>,
+    options: StatementOptions,
+  ): Promise<Outcome> {
+    const run = (sql: string, values?: readonly unknown[]) =>
+      this.clients.send(client, this.#query(sql, values), this.limitMs(options))
     try {
-      const run = (sql: string, values?: readonly unknown[]) =>
-        this.clients.send(client, this.#query(sql, values), this.limitMs(options))
       const outcome = await work(await run(this.#begin() + first), { run })
       await run('commit')
-      broken = false
       return outcome
     } catch (error) {
-      broken = isLost(error) || !(await this.#rollsBack(client))
+      // A transaction that cannot be rolled back ends with its connection.
+      if (!isLost(error)) await this.sendOn(client, 'rollback').catch(() => {})
       throw error
-    } finally {
-      this.clients.giveBack(client, broken)
     }
   }
 
@@ -294,19 +298,12 @@ export class Database {
    */
   #begin(): string {
     const idleMs = Math.ceil(this.limitMs({ patience: 'prompt' }))
-    return `begin isolation level read committed; set local idle_in_transaction_session_timeout = ${idleMs};`
-  }
-
-  #rollsBack(client: PgClient): Promise<boolean> {
-    return this.sendOn(client, 'rollback').then(
-      () => true,
-      () => false,
-    )
+    return `begin isolation level read committed; set local search_path = pg_catalog; set local idle_in_transaction_session_timeout = ${idleMs};`
   }
 
   /** One at a time, and not through a pooler, whose process numbers are not the server's. */
   async #endSilent({ processID }: PgClient): Promise<void> {
-    if (this.#isEndingSilent || !this.#prepared.reachServer || typeof processID !== 'number') return
+    if (this.#isEndingSilent) return
     this.#isEndingSilent = true
     await this.send(END_SILENT, [processID]).catch(() => {})
     this.#isEndingSilent = false

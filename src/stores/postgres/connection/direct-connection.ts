@@ -2,8 +2,8 @@
  * One connection to the server itself, for what does not work through a pooler: LISTEN, and the advisory lock that proves
  * life. While the store is open, a broken connection is replaced, after 0.1 s at first and up to 5 s later.
  *
- * A connection that only listens would never notice that it is half-open. So it sends a statement every 10 s, and one that
- * gets no answer within 5 s is replaced.
+ * A connection that only listens would never notice that it is half-open. So it sends a statement every 10 s, and at once
+ * when a connection of the pool has become silent. When no answer comes within 5 s, the connection is replaced.
  */
 import { type Clock, NO_ALARM, setAlarm, sleep } from '../../../core/clock.js'
 import { inTime } from '../../../core/connection/in-time.js'
@@ -33,6 +33,8 @@ interface Connected {
   /** Resolves when the connection is closed, which may take long after it broke. */
   readonly closed: Promise<void>
   readonly drop: () => void
+  /** Sends a statement now. */
+  readonly probe: () => void
 }
 
 const FIRST_WAIT_MS = 100
@@ -66,6 +68,11 @@ export class DirectConnection {
   /** Ends a pause between two attempts, for an operation that needs the connection now. */
   hurry(): void {
     this.#pause.abort()
+  }
+
+  /** Asks now whether the connection still works, and replaces it if not. */
+  probe(): void {
+    this.#current?.probe()
   }
 
   /** Replaces the connection by a new one. */
@@ -114,11 +121,11 @@ export class DirectConnection {
     const { open, uses, clock } = this.#options
     const client = open()
     let state: 'opening' | 'ready' | 'broken' = 'opening'
-    let stopProbes = () => {}
+    const probes = new Probes(clock, client, () => drop())
     const [broken, closed] = [deferred(), deferred()]
     const drop = () => {
       if (isBroken()) return
-      stopProbes()
+      probes.stop()
       const wasReady = state === 'ready'
       state = 'broken'
       if (wasReady) for (const use of uses) use.broken()
@@ -139,8 +146,8 @@ export class DirectConnection {
     client.unref?.()
     for (const use of uses) use.ready(this.#isFirst)
     this.#isFirst = false
-    stopProbes = probe(clock, client, drop)
-    return { broken: broken.promise, closed: closed.promise, drop }
+    probes.later()
+    return { broken: broken.promise, closed: closed.promise, drop, probe: () => probes.now() }
 
     function isBroken(): boolean {
       return state === 'broken'
@@ -149,19 +156,35 @@ export class DirectConnection {
 }
 
 /** Sends a statement now and then until it is stopped. */
-function probe(clock: Clock, client: DirectClient, onSilence: () => void): () => void {
-  let alarm = NO_ALARM
-  let isStopped = false
-  const ask = () => void inTime(clock, PROBE_ANSWER_MS, client.query('select 1')).then(askLater, onSilence)
-  function askLater(): void {
-    if (isStopped) return
-    alarm = setAlarm(clock, PROBE_EVERY_MS, ask)
-    alarm.unref()
+class Probes {
+  readonly #clock: Clock
+  readonly #client: DirectClient
+  readonly #onSilence: () => void
+  #alarm = NO_ALARM
+  #isStopped = false
+
+  constructor(clock: Clock, client: DirectClient, onSilence: () => void) {
+    this.#clock = clock
+    this.#client = client
+    this.#onSilence = onSilence
   }
-  askLater()
-  return () => {
-    isStopped = true
-    alarm.close()
+
+  later(): void {
+    this.#alarm.close()
+    if (this.#isStopped) return
+    this.#alarm = setAlarm(this.#clock, PROBE_EVERY_MS, () => this.now())
+    this.#alarm.unref()
+  }
+
+  now(): void {
+    this.#alarm.close()
+    if (this.#isStopped) return
+    inTime(this.#clock, PROBE_ANSWER_MS, this.#client.query('select 1')).then(() => this.later(), this.#onSilence)
+  }
+
+  stop(): void {
+    this.#isStopped = true
+    this.#alarm.close()
   }
 }
 

@@ -39,6 +39,8 @@ export interface PgClient {
 
 export interface PgPool {
   readonly options?: { readonly max?: number | undefined }
+  /** How many open connections are not in use. */
+  readonly idleCount?: number
   connect(): Promise<PgClient>
   on(event: 'error', listener: (error: Error) => void): unknown
   on(event: 'acquire', listener: (client: PgClient) => void): unknown

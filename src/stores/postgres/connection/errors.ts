@@ -20,8 +20,8 @@ export type Trouble = 'conflict' | 'refused' | 'broken'
 
 const CONFLICTS: ReadonlySet<string> = new Set(['40001', '40P01', '23505'])
 
-/** Read-only, out of connections, starting up, not let in, ended for idling within a transaction. */
-const REFUSALS: ReadonlySet<string> = new Set(['25006', '53300', '57P03', '08001', '08004', '25P03'])
+/** Read-only, out of connections, starting up, not let in, transactions ended for idling or for taking too long. */
+const REFUSALS: ReadonlySet<string> = new Set(['25006', '53300', '57P03', '08001', '08004', '25P03', '25P04'])
 
 /** Shut down (perhaps after a commit), crashed, dropped, ended for idling. */
 const BREAKS: ReadonlySet<string> = new Set(['57P01', '57P02', '57P04', '57P05'])
@@ -30,12 +30,22 @@ const BREAKS: ReadonlySet<string> = new Set(['57P01', '57P02', '57P04', '57P05']
 const UNCONNECTED: ReadonlySet<unknown> = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN'])
 
 export function troubleOf(error: unknown): Trouble | undefined {
+  if (unusable.has(error as object)) return 'refused'
   if (!isOfDriver(error)) return undefined
   const state = sqlState(error)
   if (state === undefined) return UNCONNECTED.has((error as { code?: unknown }).code) ? 'refused' : 'broken'
   if (CONFLICTS.has(state)) return 'conflict'
   if (REFUSALS.has(state)) return 'refused'
   return BREAKS.has(state) || state.startsWith('08') ? 'broken' : undefined
+}
+
+const unusable = new WeakSet<object>()
+
+/** For a server that answers, and that cannot be used before something changes. Nothing was done there. */
+export function unusableServer(message: string): BelfryError {
+  const error = failure('STORE_UNREACHABLE', message)
+  unusable.add(error)
+  return error
 }
 
 const ofDriver = new WeakSet<Error>()
@@ -76,10 +86,11 @@ const LEFT_OPEN: Explanation = [
 ]
 
 const EXPLANATIONS: Readonly<Record<string, Explanation>> = {
-  '25006': ['STORE_UNREACHABLE', 'is read-only, as after a failover: connect to the primary'],
+  '25006': ['STORE_UNREACHABLE', 'has become read-only for this session'],
   '25001': LEFT_OPEN,
   '25P02': LEFT_OPEN,
   '25P03': ['STORE_UNREACHABLE', 'ended a transaction in which this process had stood still for too long'],
+  '25P04': ['STORE_UNREACHABLE', 'ended a transaction after its transaction_timeout: let this user have a longer one'],
   '28000': ['STORE_UNREACHABLE', 'refuses this user: check the user and the password'],
   '28P01': ['STORE_UNREACHABLE', 'refuses the password: check the user and the password'],
   '3D000': ['STORE_UNREACHABLE', 'does not exist on that server: check the URL'],

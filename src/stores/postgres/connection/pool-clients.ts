@@ -2,9 +2,11 @@
  * Clients of the pool, each taken for one statement or one transaction.
  *
  * - **Half-open connections.** A network may swallow answers without closing the connection, so each statement has a
- *   limit. One silent connection makes all older ones suspect, because the network that lost one has often lost them all:
- *   a connection that has not answered since the silence is closed when it is taken, instead of used. So a silence costs
- *   one limit, and not one for each connection of the pool.
+ *   limit. One silent connection makes all older ones suspect, because the network that lost one has often lost them all.
+ *   Idle ones are closed at once, and one that has not answered since the silence is closed instead of used. So a silence
+ *   costs one limit, and not one for each connection of the pool.
+ * - **New connections** are asked about their session before they are used. After a silence they have a third of the usual
+ *   limit to answer, because a pooler may have connected them to the server that was lost.
  * - **Transactions left open.** The pool is shared with the app. A client that the app released inside a transaction would
  *   make Belfry write into that transaction: acknowledged, and then rolled back with it. Such a connection is closed,
  *   which rolls the transaction back, and the caller gets an error.
@@ -12,37 +14,47 @@
 import type { Clock } from '../../../core/clock.js'
 import { inTime, Silence } from '../../../core/connection/in-time.js'
 import { failure } from '../../../core/errors.js'
-import { type PgClient, type PgPool, type Query, type Row, rowsOf } from './driver.js'
-import { driven, isOfDriver } from './errors.js'
-import { ignore } from './pool.js'
+import { type PgClient, type PgPool, type Query, type Row, rawQuery, rowsOf } from './driver.js'
+import { driven, isOfDriver, sqlState } from './errors.js'
+import { errorOf, listenForErrors } from './pool.js'
+import { readSession, SESSION, type Session } from './session.js'
 
 /** The app may use all connections for a moment, and the pool has its own limit for opening one. */
 const CONNECT_MS = 30_000
 /** The same when the store is opened. */
 const FIRST_CONNECT_MS = 10_000
+/** The part of the usual limit that a new connection has while the others are in doubt. */
+const PROBE = 1 / 3
+
+export interface PoolClientsOptions {
+  readonly pool: PgPool
+  readonly clock: Clock
+  /** The limit of a statement that must not wait: a third of the lease. */
+  readonly promptMs: () => number
+  readonly onSilence: (client: PgClient, session: Session | undefined) => void
+}
 
 export class PoolClients {
-  readonly #pool: PgPool
-  readonly #clock: Clock
-  readonly #onSilence: (client: PgClient) => void
+  readonly #options: PoolClientsOptions
+  readonly #sessions = new WeakMap<PgClient, Session>()
   /** How many silences there had been when each connection last answered. */
   readonly #silencesAtAnswer = new WeakMap<PgClient, number>()
   #silences = 0
+  /** From a silence until another connection answers. */
+  #isInDoubt = false
 
-  constructor(pool: PgPool, clock: Clock, onSilence: (client: PgClient) => void) {
-    this.#pool = pool
-    this.#clock = clock
-    this.#onSilence = onSilence
+  constructor(options: PoolClientsOptions) {
+    this.#options = options
   }
 
-  async take(): Promise<PgClient> {
+  /** A client, and what is known of its session. */
+  async take(): Promise<{ readonly client: PgClient; readonly session: Session }> {
     for (;;) {
-      const client = await this.#connect(CONNECT_MS, noConnection)
-      if ((this.#silencesAtAnswer.get(client) ?? this.#silences) === this.#silences) {
-        client.on('error', ignore)
-        return client
-      }
-      client.release(true)
+      const limitMs = this.#isInDoubt ? this.#options.promptMs() : CONNECT_MS
+      const client = await this.#connect(limitMs, () => noConnection(limitMs))
+      listenForErrors(client)
+      if ((this.#silencesAtAnswer.get(client) ?? this.#silences) < this.#silences) client.release(true)
+      else return { client, session: this.#sessions.get(client) ?? (await this.#askSession(client)) }
     }
   }
 
@@ -61,42 +73,84 @@ export class PoolClients {
   }
 
   /** Returns the client to the pool, or closes it when it is broken. */
-  giveBack(client: PgClient, broken: boolean): void {
-    if (!broken) {
-      this.#silencesAtAnswer.set(client, this.#silences)
-      // A client that closes may still report an error.
-      client.removeListener('error', ignore)
-    }
-    client.release(broken)
+  giveBack(client: PgClient, isBroken: boolean): void {
+    if (!isBroken) this.#silencesAtAnswer.set(client, this.#silences)
+    client.release(isBroken)
   }
 
   /** Sends a statement. Throws a `Silence`, and makes other connections suspect, when no answer comes in time. */
   async send(client: PgClient, query: Query, limitMs: number): Promise<readonly Row[]> {
     try {
-      return rowsOf(await driven(inTime(this.#clock, limitMs, client.query(query))))
+      const rows = await driven(this.#answerTo(client, query, limitMs))
+      this.#isInDoubt = false
+      return rows
     } catch (error) {
       if (error instanceof Silence) {
         this.noteSilence()
-        this.#onSilence(client)
+        this.#options.onSilence(client, this.#sessions.get(client))
       }
       throw error
     }
   }
 
-  /** From now on, each connection that has not answered yet is suspect. */
+  /** From now on, each connection that has not answered yet is suspect. Those that the pool holds idle are closed. */
   noteSilence(): void {
     this.#silences += 1
+    this.#isInDoubt = true
+    const { pool } = this.#options
+    for (let idle = pool.idleCount ?? 0; idle > 0; idle -= 1) {
+      pool.connect().then(
+        (client) => client.release(true),
+        () => {},
+      )
+    }
+  }
+
+  /**
+   * A statement whose limit is long still waits for no more than a prompt one, from time to time, to see whether another
+   * connection has become silent since it was sent.
+   */
+  async #answerTo(client: PgClient, query: Query, limitMs: number): Promise<readonly Row[]> {
+    const { clock, promptMs } = this.#options
+    const silences = this.#silences
+    const answer = client.query(query).catch((error: unknown) => {
+      // The server may have said why it closed the connection before the statement was sent.
+      throw sqlState(error) === undefined ? (errorOf(client) ?? error) : error
+    })
+    for (let waitedMs = 0; ; ) {
+      const waitMs = Math.min(promptMs(), limitMs - waitedMs)
+      try {
+        return rowsOf(await inTime(clock, waitMs, answer))
+      } catch (error) {
+        waitedMs += waitMs
+        if (!(error instanceof Silence)) throw error
+        if (waitedMs >= limitMs || this.#silences > silences) throw new Silence(waitedMs)
+      }
+    }
+  }
+
+  async #askSession(client: PgClient): Promise<Session> {
+    try {
+      const limitMs = this.#options.promptMs() * (this.#isInDoubt ? PROBE : 1)
+      const [row = []] = await driven(this.#answerTo(client, rawQuery(SESSION), limitMs))
+      const session = readSession(client, row)
+      this.#sessions.set(client, session)
+      return session
+    } catch (error) {
+      client.release(true)
+      throw isInTransaction(client) ? leftOpen() : error
+    }
   }
 
   #connect(limitMs: number, problem: () => Error): Promise<PgClient> {
     return new Promise((resolve, reject) => {
-      let late = false
-      const cancel = this.#clock.after(limitMs, () => {
-        late = true
+      let isLate = false
+      const cancel = this.#options.clock.after(limitMs, () => {
+        isLate = true
         reject(problem())
       })
-      connect(this.#pool)
-        .then((client) => (late ? client.release() : resolve(client)), reject)
+      connect(this.#options.pool)
+        .then((client) => (isLate ? client.release() : resolve(client)), reject)
         .finally(cancel)
     })
   }
@@ -138,10 +192,10 @@ export function leftOpen(): Error {
   )
 }
 
-function noConnection(): Error {
+function noConnection(limitMs: number): Error {
   return failure(
     'STORE_UNREACHABLE',
-    `the pool has handed out no connection for ${CONNECT_MS / 1000} s: all of them are in use, or the server does not answer; make the pool larger, or set connectionTimeoutMillis`,
+    `the pool has handed out no connection for ${Math.round(limitMs / 100) / 10} s: all of them are in use, or the server does not answer; make the pool larger, or set connectionTimeoutMillis`,
   )
 }
 

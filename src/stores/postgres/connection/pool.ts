@@ -3,7 +3,7 @@
  *
  * A connection that breaks while it is idle, or between two statements, emits `error`, and Node ends a process in which
  * nothing listens to that. The pool replaces such a connection, and its user gets an error from the next statement,
- * so the event itself is ignored.
+ * so the event itself is only remembered.
  */
 import { newPool, type PgClient, type PgPool } from './driver.js'
 
@@ -46,27 +46,35 @@ function listenTo(pool: PgPool): () => void {
   stores.set(pool, count + 1)
   if (count === 0) {
     pool.on('error', ignore)
-    pool.on('acquire', ignoreErrors)
+    pool.on('acquire', listenForErrors)
   }
   return () => {
     const left = (stores.get(pool) ?? 1) - 1
     stores.set(pool, left)
     if (left > 0) return
     pool.removeListener('error', ignore)
-    pool.removeListener('acquire', ignoreErrors)
+    pool.removeListener('acquire', listenForErrors)
   }
 }
 
-const ignored = new WeakSet<PgClient>()
+const errors = new WeakMap<PgClient, { error?: Error }>()
 
 /**
  * Listens for as long as the client exists. A client may break in the moment in which the pool hands it out, when the
  * pool listens no longer and its user does not listen yet.
  */
-function ignoreErrors(client: PgClient): void {
-  if (ignored.has(client)) return
-  ignored.add(client)
-  client.on('error', ignore)
+export function listenForErrors(client: PgClient): void {
+  if (errors.has(client)) return
+  const heard: { error?: Error } = {}
+  errors.set(client, heard)
+  client.on('error', (error) => {
+    heard.error ??= error
+  })
 }
 
-export function ignore(): void {}
+/** Why the connection broke, if it did while no statement was in flight. */
+export function errorOf(client: PgClient): Error | undefined {
+  return errors.get(client)?.error
+}
+
+function ignore(): void {}

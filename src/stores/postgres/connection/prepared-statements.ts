@@ -4,13 +4,13 @@
  *
  * - A kept plan may come from a time when the tables were empty. So only statements that leave the planner no choice are
  *   named: they walk a list through an index, and contain no join that could be turned round.
- * - Names belong to a session. Behind a pooler each transaction may run in another session, so names are used only when
- *   the connection is known to reach the server itself: a pooler announces a process number of its own.
+ * - Names belong to a session. Behind a pooler each transaction may run in another session, so names are used only on
+ *   connections to the server itself.
  * - The server may not know a name, or know another statement by it: `discard all`, or a pooler that cannot be recognised.
  *   It then refuses without doing anything. The statement is sent again without its name, and names are used no more.
  */
 import { createHash } from 'node:crypto'
-import type { PgClient } from './driver.js'
+import type { Query } from './driver.js'
 import { sqlState } from './errors.js'
 
 /** No such statement; there is one already; its columns have changed with the tables. */
@@ -21,32 +21,21 @@ const MAX_NAMES = 64
 
 export class PreparedStatements {
   readonly #names = new Map<string, string>()
-  #reachServer = false
+  #isRefused = false
 
-  /** Undefined for a statement that is sent without a name. Stores that share a pool use the same name for the same text. */
-  nameOf(text: string): string | undefined {
-    if (!this.#reachServer) return undefined
-    const known = this.#names.get(text)
-    if (known !== undefined || this.#names.size >= MAX_NAMES) return known
-    const name = `belfry_${createHash('sha256').update(text).digest('hex').slice(0, 24)}`
-    this.#names.set(text, name)
-    return name
-  }
-
-  /** Compares the process number that the client was told with that of its session. */
-  detectPooler({ processID }: PgClient, session: number): void {
-    this.#reachServer = typeof processID === 'number' && processID === session
-  }
-
-  /** Whether connections are known to reach the server itself. */
-  get reachServer(): boolean {
-    return this.#reachServer
+  /** The query with a name, unless names are used no more. Stores that share a pool use the same name for the same text. */
+  named(query: Query): Query {
+    const known = this.#names.get(query.text)
+    if (this.#isRefused || (known === undefined && this.#names.size >= MAX_NAMES)) return query
+    const name = known ?? `belfry_${createHash('sha256').update(query.text).digest('hex').slice(0, 24)}`
+    this.#names.set(query.text, name)
+    return { ...query, name }
   }
 
   /** Whether a statement failed because of its name. Several in flight may, also after the first has ended their use. */
-  isRefused(error: unknown, name: string | undefined): boolean {
+  isRefused(error: unknown, { name }: Query): boolean {
     if (name === undefined || !NAME_ERRORS.has(sqlState(error) ?? '')) return false
-    this.#reachServer = false
+    this.#isRefused = true
     return true
   }
 }

@@ -52,13 +52,17 @@ function takeDueSql({ limit, lookaheadMs }: AdvanceRequest): string {
 }
 
 export async function advanceSchedules(db: Database, definitions: Definitions, request: AdvanceRequest) {
-  const { result, hints } = await db.transaction(takeDueSql(request), async (rows, tx) => {
-    const dues: Due[] = rows.map(takeDue.read)
-    const last = dues.at(-1)
-    return last === undefined
-      ? { result: await lookAhead(tx), hints: '{}' }
-      : record(tx, dues, last, definitions, request)
-  })
+  const { result, hints } = await db.transaction(
+    takeDueSql(request),
+    async (rows, tx) => {
+      const dues: Due[] = rows.map(takeDue.read)
+      const last = dues.at(-1)
+      return last === undefined
+        ? { result: await lookAhead(tx), hints: '{}' }
+        : record(tx, dues, last, definitions, request)
+    },
+    { patience: 'prompt' },
+  )
   db.announce(hints)
   return result
 }

@@ -58,7 +58,7 @@ export class TransactionConnection {
 
   static async open(db: Database, signal: AbortSignal | undefined): Promise<TransactionConnection> {
     signal?.throwIfAborted()
-    const taken = db.clients.take()
+    const taken = db.clients.take().then(({ client }) => client)
     try {
       const client = await unlessAborted(taken, signal)
       signal?.throwIfAborted()
