@@ -14,7 +14,9 @@ declare
   new_id bigint;
   found_id bigint;
   ready_time bigint;
-  earlier bigint[];
+  earlier bigint;
+  held_schedule text;
+  held_run bigint;
   keys text[] := array[]::text[];
   freed_schedules text[] := array[]::text[];
   schedule_ids text[];
@@ -52,12 +54,13 @@ begin
   end if;
   perform belfry.make_names(array(select n.key from unnest(new_runs) n));
   locked_keys := array(select n.key from unnest(new_runs) n where n.check_key)
-    || array(select r.key from belfry.open_runs(schedule_ids) r where r.key is not null);
+    || array(select distinct r.key from belfry.startable_runs(schedule_ids) r where r.key is not null)
+    || array(select distinct r.key from belfry.open_runs(cancelling_ids) r where r.key is not null);
   perform belfry.lock_names(locked_keys);
   if cardinality(schedule_ids) > 0 then
     now_ms := belfry.now_us() / 1000;
     perform belfry.lock_runs(
-      array(select r.id from belfry.open_runs(schedule_ids) r where r.engaged or r.ready_at <= now_ms), locked_keys);
+      array(select r.id from belfry.startable_runs(schedule_ids) r where r.engaged or r.ready_at <= now_ms), locked_keys);
   end if;
   -- A dedupe key that is not taken is made as one whose time is over.
   insert into belfry.dedupes as d (target, dedupe, run, until)
@@ -99,11 +102,16 @@ begin
     if given.check_key and given.key is not null then
       found_id := belfry.busy_with(given.key, given.key_limit, ready_time, now_ms);
     end if;
-    earlier := '{}';
+    earlier := null;
     if given.overlap not in ('allow', 'cancel-running') and given.schedule is not null and found_id is null then
-      earlier := belfry.hold_unfinished(given.schedule, now_ms);
+      -- A run that this transaction holds cannot end before it commits, so all later runs of the batch have to wait, too.
+      if held_run is null or given.schedule <> held_schedule then
+        held_schedule := given.schedule;
+        held_run := belfry.hold_earlier(given.schedule, now_ms);
+      end if;
+      earlier := held_run;
       if given.overlap = 'skip' then
-        found_id := earlier[1];
+        found_id := earlier;
       elsif given.overlap = 'queue-one' then
         found_id := (belfry.oldest_waiting_for_overlap(given.schedule)).id;
       end if;
@@ -117,16 +125,17 @@ begin
       select * into way from belfry.make_way(given.schedule, now_ms);
       keys := keys || way.keys;
       freed_schedules := freed_schedules || given.schedule;
-      earlier := belfry.hold_unfinished(given.schedule, now_ms);
+      earlier := belfry.hold_earlier(given.schedule, now_ms);
+      held_run := null;
     end if;
     insert into belfry.runs (id, target, options, origin, schedule, tick, backfill, payload, priority, keep, key, key_limit,
       key_when_busy, unstamped, dedupe, dedupe_ms, state, waits_for, engaged, created_at, ready_at)
     values (new_id, given.target, given.options, given.origin, given.schedule,
       coalesce(given.tick, case when given.origin = 'trigger' then now_ms end), given.backfill, given.payload,
       given.priority, given.keep, given.key, given.key_limit, given.key_when_busy, given.unstamped, given.dedupe,
-      given.dedupe_ms, case when cardinality(earlier) > 0 or given.unstamped then 'waiting' else 'ready' end::belfry.run_state,
-      case when cardinality(earlier) > 0 then 'overlap' when given.unstamped then 'stamp' else 'nothing' end::belfry.wait_reason,
-      cardinality(earlier) > 0 or given.unstamped, now_ms, ready_time);
+      given.dedupe_ms, case when earlier is not null or given.unstamped then 'waiting' else 'ready' end::belfry.run_state,
+      case when earlier is not null then 'overlap' when given.unstamped then 'stamp' else 'nothing' end::belfry.wait_reason,
+      earlier is not null or given.unstamped, now_ms, ready_time);
     return query select 'enqueued', new_id;
   end loop;
   perform belfry.pass_on(keys, freed_schedules, now_us, 'give up');
@@ -138,6 +147,16 @@ begin
   return query
   select r.* from unnest(schedule_ids) s(id)
   cross join lateral (select * from belfry.runs where schedule = s.id and state < 'succeeded' offset 0) r;
+end $$;
+
+-- The same without those that wait for others of their schedule, of which there may be very many.
+create or replace function belfry.startable_runs(schedule_ids text[]) returns setof belfry.runs language plpgsql rows 10 as $$
+begin
+  return query
+  select r.* from unnest(schedule_ids) s(id)
+  cross join lateral (
+    select * from belfry.runs
+    where schedule = s.id and state < 'succeeded' and waits_for in ('nothing', 'stamp', 'key') offset 0) r;
 end $$;
 
 -- How many runs of a key are due, or began and have not ended; counted as far as the limit.
@@ -172,23 +191,22 @@ begin
       order by r.id limit 1));
 end $$;
 
--- Holds on to the runs of a schedule that others would wait for, and returns all that are unfinished, oldest first. Most
--- are locked already.
-create or replace function belfry.hold_unfinished(schedule_id text, now_ms bigint) returns bigint[] language plpgsql as $$
+-- Locks the runs of a schedule that others would wait for, and returns the oldest unfinished one. Most are locked already.
+create or replace function belfry.hold_earlier(schedule_id text, now_ms bigint) returns bigint language plpgsql as $$
 declare
   held integer;
   busy integer;
-  unfinished bigint[];
+  oldest bigint;
 begin
   select count(*) into held from (
     select 1 from belfry.runs r
     where r.schedule = schedule_id and r.state < 'succeeded' and r.waits_for in ('nothing', 'stamp', 'key')
       and (r.engaged or r.ready_at <= now_ms)
     order by r.id for no key update skip locked) each_run;
-  select count(*) filter (where u.waits_for <> 'overlap'), coalesce(array_agg(u.id order by u.id), '{}') into busy, unfinished
-  from belfry.unfinished_runs(schedule_id, now_ms) u;
+  select count(*), min(u.id) into busy, oldest from belfry.startable_runs(array[schedule_id]) u
+  where u.engaged or u.ready_at <= now_ms;
   if held < busy then
     perform belfry.try_again('a run came in between');
   end if;
-  return unfinished;
+  return least(oldest, (belfry.oldest_waiting_for_overlap(schedule_id)).id);
 end $$;

@@ -19,6 +19,16 @@ order by state = 'running' desc, id limit 1;
 -- statement: firstDueWaiting
 select id from belfry_runs where key = :key and state = 'waiting' and ready_at <= :now and attempt = 0 order by id limit 1;
 
+-- statement: firstEngagedOf
+-- The oldest run of a schedule that is due or began and has not ended, or a tick recorded ahead.
+select id from belfry_runs
+where schedule = :schedule and finished_at is null and waits_for is not 'overlap' and (engaged = 1 or ready_at <= :now)
+order by id limit 1;
+
+-- statement: firstOverlap
+-- The oldest run that waits for others of its schedule.
+select id from belfry_runs where schedule = :schedule and waits_for = 'overlap' order by id limit 1;
+
 -- statement: unfinishedOf
 -- Runs of a schedule that are due or began and have not ended, and ticks recorded ahead.
 select * from belfry_runs

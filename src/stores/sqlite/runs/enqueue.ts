@@ -81,16 +81,22 @@ function firstEngaged(tx: Tx, key: string): number | undefined {
 
 function overlapping(tx: Tx, schedule: string, { overlap }: NewRun): number | undefined {
   if (overlap !== 'skip' && overlap !== 'queue-one') return undefined
-  const unfinished = unfinishedRuns(tx, schedule)
-  return (overlap === 'skip' ? unfinished[0] : unfinished.find(({ waits_for }) => waits_for === 'overlap'))?.id
+  const waiting = tx.db.get(firstOverlap, { schedule })?.id
+  if (overlap === 'queue-one') return waiting
+  const engaged = tx.db.get(firstEngagedOf, { schedule, now: tx.now })?.id
+  return engaged === undefined || waiting === undefined ? (engaged ?? waiting) : Math.min(engaged, waiting)
 }
 
 /** Whether a run has to wait for others of its schedule. */
 function mustWait(tx: Tx, schedule: string, { overlap }: NewRun): boolean {
   if (overlap === undefined || overlap === 'allow') return false
   if (overlap === 'cancel-running') makeWay(tx, schedule)
-  return unfinishedRuns(tx, schedule).length > 0
+  const isEngaged = tx.db.get(firstEngagedOf, { schedule, now: tx.now }) !== undefined
+  return isEngaged || tx.db.get(firstOverlap, { schedule }) !== undefined
 }
+
+const firstEngagedOf = statement<{ schedule: string; now: number }, { id: number }>(source, 'firstEngagedOf')
+const firstOverlap = statement<{ schedule: string }, { id: number }>(source, 'firstOverlap')
 
 const unfinishedOf = statement<{ schedule: string; now: number }, RunRow>(source, 'unfinishedOf')
 
