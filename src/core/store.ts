@@ -347,6 +347,8 @@ export interface PruneRequest {
 export interface RunQuery {
   readonly after?: string
   readonly limit: number
+  /** Only runs whose owner (`ownerOf`) begins with this. */
+  readonly prefix?: string
   readonly schedule?: string
   readonly tick?: number
   readonly job?: string

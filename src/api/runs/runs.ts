@@ -14,7 +14,19 @@ import { type RunEvent, RunFeed } from './run-feed.js'
 const FIRST_LOOK_MS = 20
 const LOOK_MS = 1_000
 
-const FILTERS = ['after', 'schedule', 'tick', 'job', 'sink', 'key', 'state', 'states', 'waitsFor', 'look'] as const
+const FILTERS = [
+  'after',
+  'prefix',
+  'schedule',
+  'tick',
+  'job',
+  'sink',
+  'key',
+  'state',
+  'states',
+  'waitsFor',
+  'look',
+] as const
 const isState = (state: unknown) => RUN_STATES.includes(state as RunState)
 const CHECKS = {
   look: isLook,

@@ -98,6 +98,14 @@ export type Outcome =
   | { readonly kind: 'released' }
   | { readonly kind: 'cancelled'; readonly error?: ErrorRecord }
 
+/** The name that decides to whom a run belongs: its schedule; without a schedule, its job or sink. */
+export function ownerOf({
+  schedule,
+  target,
+}: Pick<Run, 'target'> & { readonly schedule?: string | undefined }): string {
+  return schedule ?? ('job' in target ? target.job : target.sink)
+}
+
 /** Whether the run has not ended and was never claimed. */
 export function isUnclaimed(run: Run): boolean {
   return run.attempt === 0 && (run.state === 'ready' || run.state === 'waiting')

@@ -206,6 +206,30 @@ export const enqueue = area('enqueue', {
     expect(await list({ states: ['cancelled', 'failed'] })).toEqual([third])
   },
 
+  'a list with a prefix has the runs of schedules with it and, without a schedule, of jobs and sinks with it': async (
+    scene,
+  ) => {
+    const foreign = (over = {}) => scene.enqueue({ target: { job: 'b/vip' }, ...over })
+    await foreign()
+    const own = [
+      await scene.enqueue({ target: { job: 'a/mail' } }),
+      await scene.enqueue({ target: { sink: 'a/hooks' } }),
+      await foreign({ origin: 'trigger', schedule: 'a/1', tick: 5 }),
+      await scene.enqueue({ target: { job: 'a/\u{10ffff}' } }),
+      await foreign({ origin: 'trigger', schedule: 'a/', tick: 5 }),
+    ].reverse()
+    await foreign({ origin: 'trigger', schedule: 'b/1', tick: 5, target: { job: 'a/mail' } })
+    for (const job of ['a', 'b/a/', 'job:a/', 'A/']) await scene.enqueue({ target: { job } })
+    const { list } = scene.store.runs
+    expect((await list({ prefix: 'a/', limit: 10 })).items.map(({ id }) => id)).toEqual(own)
+    expect((await list({ prefix: 'a/', states: ['ready'], job: 'b/vip', limit: 10 })).items).toHaveLength(2)
+    expect((await list({ prefix: 'a/', schedule: 'b/1', limit: 10 })).items).toEqual([])
+    // Runs of others do not decide where a page ends.
+    expect((await list({ prefix: 'a/', limit: own.length })).next).toBeUndefined()
+    expect((await list({ prefix: 'a/', limit: own.length - 1 })).next).toBe(own.at(-2))
+    expect(await list({ prefix: 'a/', states: ['failed'], limit: 1 })).toEqual({ items: [] })
+  },
+
   'a list with a small `look` finds all runs, page by page': async (scene) => {
     const runs: string[] = []
     for (let at = 0; at < 7; at += 1) runs.push(await scene.enqueue({}))

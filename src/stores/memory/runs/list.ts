@@ -1,5 +1,5 @@
 import { checkPageLimit } from '../../../core/checks/page-limit.js'
-import type { Run } from '../../../core/runs/run.js'
+import { ownerOf, type Run } from '../../../core/runs/run.js'
 import type { Page, RunQuery } from '../../../core/store.js'
 import type { MemoryState } from '../schema/state.js'
 import { type RunRecord, toRun } from './run-codec.js'
@@ -44,6 +44,7 @@ function* newestFirst(state: MemoryState, after: string | undefined, before: num
 function matches(run: RunRecord, query: RunQuery): boolean {
   const { target } = run
   return (
+    (query.prefix === undefined || ownerOf({ target, schedule: run.lane?.id }).startsWith(query.prefix)) &&
     (query.schedule === undefined || run.lane?.id === query.schedule) &&
     (query.tick === undefined || run.tick === query.tick) &&
     (query.job === undefined || ('job' in target && target.job === query.job)) &&

@@ -1,5 +1,6 @@
 /** Reading runs: one, or pages of them, newest first. */
 import { checkPageLimit } from '../../../core/checks/page-limit.js'
+import { afterPrefix } from '../../../core/names/text-order.js'
 import type { Run } from '../../../core/runs/run.js'
 import type { Page, RunQuery } from '../../../core/store.js'
 import type { Database } from '../connection/database.js'
@@ -17,9 +18,10 @@ export async function listRuns(db: Database, query: RunQuery): Promise<Page<Run>
   checkPageLimit(query.limit)
   const values: unknown[] = []
   const bind = (value: unknown) => `$${values.push(value)}`
-  const { schedule, tick, job, sink, key, states, waitsFor, after, limit } = query
+  const { prefix, schedule, tick, job, sink, key, states, waitsFor, after, limit } = query
   const before = after === undefined ? [] : [`r.id < ${bind(runNumber(after) ?? '0')}`]
   const conditions = [
+    ...(prefix === undefined ? [] : [ownedBelow(prefix, bind)]),
     ...(schedule === undefined ? [] : [`r.schedule = ${bind(schedule)}`]),
     ...(tick === undefined ? [] : [`r.tick = ${bind(tick)}`]),
     ...(job === undefined ? [] : [`r.target = ${bind(`job:${job}`)}`]),
@@ -49,6 +51,14 @@ const NEWEST = '9223372036854775807'
 /** Whether a run is in one of these states, said in a way that the indexes of states can be used for. */
 export function inStates(run: string, states: readonly Run['state'][]): string {
   return `(${states.map((state) => `${run}.state = '${state}'`).join(' or ') || 'false'})`
+}
+
+/** The condition that a run's owner begins with the prefix. The owner is its schedule; without one, its job or sink. */
+function ownedBelow(prefix: string, bind: (value: unknown) => string): string {
+  const below = (column: string, beginning: string) =>
+    `${column} >= ${bind(beginning)} and ${column} < ${bind(afterPrefix(beginning))}`
+  const targets = ['job:', 'sink:'].map((kind) => below('r.target', `${kind}${prefix}`))
+  return `(${below('r.schedule', prefix)} or r.schedule is null and (${targets.join(' or ')}))`
 }
 
 /** The last run that was looked at. Undefined when there were fewer than so many. */

@@ -1,6 +1,6 @@
 /** One run, and many, newest first. */
 import { checkPageLimit } from '../../../core/checks/page-limit.js'
-import { isFinished, type Run } from '../../../core/runs/run.js'
+import { isFinished, ownerOf, type Run } from '../../../core/runs/run.js'
 import type { Page, RunQuery } from '../../../core/store.js'
 import { firstOf } from '../cluster/pages.js'
 import { everywhere, shardOf } from '../cluster/shards.js'
@@ -86,6 +86,7 @@ function firstBefore(shard: number, after: string | undefined): string | undefin
 function matches(run: Run, query: RunQuery): boolean {
   const { target } = run
   return (
+    (query.prefix === undefined || ownerOf(run).startsWith(query.prefix)) &&
     (query.schedule === undefined || run.schedule === query.schedule) &&
     (query.tick === undefined || run.tick === query.tick) &&
     (query.job === undefined || ('job' in target && target.job === query.job)) &&

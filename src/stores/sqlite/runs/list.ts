@@ -1,4 +1,5 @@
 import { checkPageLimit } from '../../../core/checks/page-limit.js'
+import { afterPrefix } from '../../../core/names/text-order.js'
 import type { Run } from '../../../core/runs/run.js'
 import type { Page, RunQuery } from '../../../core/store.js'
 import type { SqliteFile } from '../connection/file.js'
@@ -51,9 +52,15 @@ function bounds({ db }: Snapshot): { oldest: number; newest: number } {
   return { oldest: oldest ?? 1, newest: newest ?? 0 }
 }
 
+/** A run's owner is its schedule; without one, its job or sink. */
+const OWNED_BELOW = `((schedule >= :prefix and schedule < :beyond) or (schedule is null and (
+  (target >= 'job:' || :prefix and target < 'job:' || :beyond) or
+  (target >= 'sink:' || :prefix and target < 'sink:' || :beyond))))`
+
 /** The conditions of a query, their values, and whether an index finds all that they name. */
-function filters({ schedule, tick, job, sink, key, states, waitsFor }: RunQuery) {
+function filters({ prefix, schedule, tick, job, sink, key, states, waitsFor }: RunQuery) {
   const conditions: string[] = []
+  if (prefix !== undefined) conditions.push(OWNED_BELOW)
   if (schedule !== undefined) conditions.push('schedule = :schedule')
   if (tick !== undefined) conditions.push('tick = :tick')
   if (job !== undefined) conditions.push('target = :job')
@@ -65,6 +72,7 @@ function filters({ schedule, tick, job, sink, key, states, waitsFor }: RunQuery)
     conditions,
     given: {
       ...{ schedule: schedule ?? null, tick: tick ?? null, key: key ?? null, waitsFor: waitsFor ?? null },
+      ...{ prefix: prefix ?? null, beyond: afterPrefix(prefix ?? '') },
       ...{ job: `job:${job}`, sink: `sink:${sink}`, states: JSON.stringify(states ?? []) },
     },
     byIndex: schedule !== undefined && (tick !== undefined || conditions.length === 1),
