@@ -14,6 +14,7 @@ import { concurrencyLimits } from './security/concurrency-limit.js'
 import { CpuBudget } from './security/cpu-budget.js'
 import { type Guard, guard } from './security/guard.js'
 import { ServiceSecret } from './security/service-secret.js'
+import { visibleError } from './security/visibility.js'
 import type { ParsedServerOptions } from './server-options.js'
 
 export function app(
@@ -51,7 +52,7 @@ function handlerMaker({ log }: ParsedServerOptions, { pass, passOpen }: Guard): 
         reply = await work(c)
         if (!isOpen && typeof reply.body === 'string') c.env.cpu.chargeAnswer(c.get('caller'), reply.body.length)
       } catch (error) {
-        const found = toProblem(error)
+        const found = toProblem(visibleError(c.get('caller'), error))
         if (found.code === 'INTERNAL') {
           log.error({ method: c.req.method, path: c.req.path, err: errorRecord(error) }, 'a request failed')
         }

@@ -14,8 +14,9 @@
 
 import { checkOptions } from '../core/checks/known-options.js'
 import { BelfryError, failure, quote } from '../core/errors.js'
+import { type Matches, textPatterns } from '../core/names/text-patterns.js'
 import type { SinkMessage } from '../core/sink.js'
-import { headerPatterns, type Matches, textPatterns } from './override-patterns.js'
+import { headerPatterns } from './override-patterns.js'
 
 /** Texts and patterns that are allowed; `true` allows any value, `false` none. */
 export type Allowed = boolean | readonly string[]

@@ -9,6 +9,8 @@ export class BelfryError<Code extends string = string> extends Error {
   readonly code: Code
   /** The path of the wrong field in the input, from the outermost field inwards. */
   declare path?: readonly string[]
+  /** The message without names that the caller of a service may not see. Absent when the message holds none. */
+  declare brief?: string
 
   constructor(code: Code, message: string, options?: ErrorOptions) {
     super(message, options)

@@ -95,14 +95,7 @@ describe('an outage of a sink', () => {
       status: 200,
       body: {
         status: 'ok',
-        unreachableSinks: [
-          {
-            sink: 'orders',
-            since: expect.stringMatching(/^2026-01-01T00:00:0\d/),
-            error: 'connect ECONNREFUSED amqp://app:[redacted]@10.0.0.7:5672',
-            advice: expect.stringMatching(/wait in the store/),
-          },
-        ],
+        unreachableSinks: 1,
       },
     })
     broken.state.isDown = false

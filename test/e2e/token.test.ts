@@ -87,7 +87,7 @@ describe('belfry token', () => {
 
   it.each([
     [['create'], /required option '--role <role>' not specified/],
-    [['create', '--role', 'root'], /the role "root" is unknown: allowed are viewer, operator, admin/],
+    [['create', '--role', 'root'], /the role "root" is unknown: allowed are viewer, operator, worker, admin/],
     [['create', '--role', 'admin', '--expires', 'soon'], /--expires: /],
     [['list', '-o', 'xml'], /--output: "xml" is not allowed/],
     [['lst'], /Did you mean list/],

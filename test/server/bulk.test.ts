@@ -103,7 +103,7 @@ describe.each(Object.entries(STORES))('on %s', (_, store) => {
       await open()
       await belfry.schedules.put('else', { every: '1h', job: 'a' })
       caller = { name: 'team', role: 'admin', prefix: 'team/' }
-      const schedule = { every: '1h', job: 'a' }
+      const schedule = { every: '1h', job: 'team/job' }
       expect((await send('/v1/schedules:apply', { schedules: { else: schedule } })).status).toBe(403)
       expect((await send('/v1/schedules:apply', { schedules: {}, prune: true, prefix: '' })).status).toBe(403)
       expect((await send('/v1/schedules:apply', { schedules: { 'team/a': schedule } })).status).toBe(200)
@@ -197,7 +197,9 @@ describe.each(Object.entries(STORES))('on %s', (_, store) => {
     it('stays within the caller’s prefix, line by line', async () => {
       await open()
       caller = { name: 'team', role: 'operator', prefix: 'team/' }
-      const answer = await lines('{"id":"team/a","every":"1h","job":"a"}\n{"id":"else","every":"1h","job":"a"}\n')
+      const answer = await lines(
+        '{"id":"team/a","every":"1h","job":"team/b"}\n{"id":"else","every":"1h","job":"team/b"}\n',
+      )
       expect(await answer.json()).toMatchObject({ created: 1, refused: 1, errors: [{ line: 2, code: 'FORBIDDEN' }] })
       expect(await ids()).toEqual(['team/a'])
       expect(await (await server.fetch(new Request('http://localhost/v1/schedules:export?prefix=e'))).text()).toBe('')

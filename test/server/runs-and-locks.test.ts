@@ -209,7 +209,7 @@ describe('a caller with a prefix', () => {
     expect((await send('PUT', '/v1/locks/else')).status).toBe(403)
     expect((await send('POST', '/v1/locks/other/reset')).body).toEqual({ reset: 0 })
     expect((await send('POST', '/v1/runs:cancel', {})).body.changed).toEqual([])
-    expect((await send('POST', '/v1/schedules', DAILY)).body.id).toMatch(/^billing\//)
+    expect((await send('POST', '/v1/schedules', { ...DAILY, job: 'billing/charge' })).body.id).toMatch(/^billing\//)
     const audit = (await ask('/v1/audit')).body.data as { target: string }[]
     expect(audit.every(({ target }) => target.startsWith('billing/'))).toBe(true)
   })

@@ -116,7 +116,8 @@ function without(options: Json | undefined, name: string): Json | undefined {
 
 function unknown(id: string, name: string, known: readonly string[]) {
   const there = known.length === 0 ? 'no sinks are configured' : `there are ${known.join(', ')}`
-  return failure('SINK_UNKNOWN', `schedule "${id}": there is no sink "${name}"; ${there}`)
+  const brief = `schedule "${id}": there is no sink "${name}"`
+  return Object.assign(failure('SINK_UNKNOWN', `${brief}; ${there}`), { brief })
 }
 
 function invalid(id: string, problem: string) {

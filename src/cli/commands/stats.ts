@@ -17,14 +17,15 @@ Examples:
       withClient(flags, async ({ client, out }) => {
         const stats = await client.stats()
         const { instances, due, ready, waiting, running, freeze } = stats
-        const count = ({ count: number, more }: typeof due) => `${number}${more ? ' or more' : ''}`
+        const count = (what: typeof due, of = '') =>
+          what === undefined ? 'not shown to this token' : `${what.count}${what.more ? ' or more' : ''}${of}`
         const note = freeze.note === undefined ? '' : `: ${freeze.note}`
         const fields = {
           instances: `${instances.live} live${instances.gone > 0 ? `, ${instances.gone} gone` : ''}`,
-          due: `${count(due)} that could start now`,
+          due: count(due, ' that could start now'),
           running: count(running),
-          ready: `${count(ready)}, delayed ones included`,
-          waiting: `${count(waiting)}, for a key, an earlier run or an instance with the job`,
+          ready: count(ready, ', delayed ones included'),
+          waiting: count(waiting, ', for a key, an earlier run or an instance with the job'),
           frozen: freeze.frozen ? `since ${freeze.at}${note}` : 'no',
         }
         out.one(stats, () => fieldLines(fields, out.style))

@@ -1,5 +1,6 @@
 import { Command } from 'commander'
 import { located } from '../../api/located.js'
+import type { Json } from '../../core/checks/json.js'
 import { BelfryError, quote } from '../../core/errors.js'
 import type { Store } from '../../core/store.js'
 import type { TokenInfo } from '../../server/security/tokens.js'
@@ -28,8 +29,10 @@ function onStore(name: string): Command {
 function createCommand(): Command {
   return onStore('create')
     .description('create a token; it is printed once, and only its hash is stored')
-    .requiredOption('--role <role>', 'viewer, operator or admin')
+    .requiredOption('--role <role>', 'viewer, operator, worker or admin')
     .option('--prefix <text>', 'it sees and changes only ids that begin with this')
+    .option('--jobs <names>', 'jobs that its schedules may name, as in a/*,mail (those with the prefix)')
+    .option('--sinks <names>', 'sinks that its schedules may name (those with the prefix)')
     .option('--name <text>', 'name of the token, such as its user')
     .option('--expires <duration>', 'expires after this long, such as 90d')
     .addHelpText(
@@ -39,24 +42,29 @@ Only the token goes to standard output, everything else to standard error.
 
 Examples:
   belfry token create --role admin --name ana
-  belfry token create --role operator --prefix billing/ --expires 90d`,
+  belfry token create --role operator --prefix billing/ --expires 90d
+  belfry token create --role operator --prefix billing/ --jobs 'billing/*,mail'`,
     )
-    .action(async ({ role, prefix, name, expires, ...flags }: Flags & Record<string, string | undefined>) => {
-      const ttlMs = expires === undefined ? undefined : located('--expires', () => durationMs(expires))
-      const { Tokens, checkRole } = await import('../../server/security/tokens.js')
-      const wanted = {
-        role: checkRole(role),
-        ...(prefix === undefined ? {} : { prefix }),
-        ...(name === undefined ? {} : { name }),
-        ...(ttlMs === undefined ? {} : { ttlMs }),
-      }
-      await withStore(flags, 'create', async (store) => {
-        const { token, info } = await new Tokens(store.records).create(wanted)
-        await record(store, 'token.create', info.id, { ...wanted })
-        process.stderr.write(`token ${info.id}: ${summaryOf(info)}. It is shown only once:\n`)
-        process.stdout.write(`${token}\n`)
-      })
-    })
+    .action(
+      async ({ role, prefix, jobs, sinks, name, expires, ...flags }: Flags & Record<string, string | undefined>) => {
+        const ttlMs = expires === undefined ? undefined : located('--expires', () => durationMs(expires))
+        const { Tokens, checkRole } = await import('../../server/security/tokens.js')
+        const wanted = {
+          role: checkRole(role),
+          ...(prefix === undefined ? {} : { prefix }),
+          ...(jobs === undefined ? {} : { jobs: namesIn(jobs) }),
+          ...(sinks === undefined ? {} : { sinks: namesIn(sinks) }),
+          ...(name === undefined ? {} : { name }),
+          ...(ttlMs === undefined ? {} : { ttlMs }),
+        }
+        await withStore(flags, 'create', async (store) => {
+          const { token, info } = await new Tokens(store.records).create(wanted)
+          await record(store, 'token.create', info.id, { ...wanted })
+          process.stderr.write(`token ${info.id}: ${summaryOf(info)}. It is shown only once:\n`)
+          process.stdout.write(`${token}\n`)
+        })
+      },
+    )
 }
 
 function listCommand(): Command {
@@ -103,6 +111,14 @@ Examples:
     })
 }
 
+/** The names of a flag: separated by commas. An empty text allows none. */
+function namesIn(text: string): readonly string[] {
+  return text
+    .split(',')
+    .map((name) => name.trim())
+    .filter((name) => name !== '')
+}
+
 /** Creating the first token may create the store; listing and revoking need one that exists. */
 async function withStore(
   flags: Flags,
@@ -127,7 +143,7 @@ async function withStore(
   }
 }
 
-async function record(store: Store, action: string, id: string, detail?: Record<string, string | number>) {
+async function record(store: Store, action: string, id: string, detail?: Json) {
   const { AuditTrail } = await import('../../server/audit/audit-trail.js')
   const { stderrLogger } = await import('../../core/logger.js')
   const { localCaller } = await import('../operator/local-caller.js')
@@ -150,6 +166,8 @@ const COLUMNS: readonly Column<TokenInfo>[] = [
   { title: 'id', cell: ({ id }) => id },
   { title: 'role', cell: ({ role }) => role },
   { title: 'prefix', cell: ({ prefix = '' }) => prefix, least: 6 },
+  { title: 'jobs', cell: ({ jobs = [] }) => jobs.join(','), least: 4 },
+  { title: 'sinks', cell: ({ sinks = [] }) => sinks.join(','), least: 5 },
   { title: 'name', cell: ({ id, name }) => (name === id ? '' : name), least: 8 },
   { title: 'created (utc)', cell: ({ createdAt }) => minuteOf(createdAt) },
   { title: 'expires (utc)', cell: ({ expiresAt }) => (expiresAt === undefined ? '–' : minuteOf(expiresAt)) },
@@ -171,10 +189,12 @@ async function print(tokens: readonly TokenInfo[], out: Output): Promise<void> {
   return out.list(tokens.map(toJson), [], '')
 }
 
-function summaryOf({ id, name, role, prefix, expiresAt }: TokenInfo): string {
+function summaryOf({ id, name, role, prefix, jobs, sinks, expiresAt }: TokenInfo): string {
   return [
     role,
     prefix === undefined ? '' : ` on ${quote(prefix)}`,
+    jobs === undefined ? '' : `, jobs ${jobs.map(quote).join(', ') || 'none'}`,
+    sinks === undefined ? '' : `, sinks ${sinks.map(quote).join(', ') || 'none'}`,
     name === id ? '' : ` for ${quote(name)}`,
     expiresAt === undefined ? '' : `, until ${minuteOf(expiresAt)} UTC`,
   ].join('')

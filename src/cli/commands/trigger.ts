@@ -57,15 +57,18 @@ async function trigger(
       const isMissing = error instanceof ServiceError && error.code === 'SCHEDULE_NOT_FOUND'
       throw isMissing ? await missingSchedule(client, id) : error
     })
-  mustBeNew(id, enqueued)
-  const run = wait === undefined ? enqueued.run : await waitForRun(client, enqueued.runId, untilMs)
-  out.one({ ...enqueued, run }, () => (run === null ? [`run ${enqueued.runId}`] : runLines(run, out.style)))
+  const runId = newRunOf(id, enqueued)
+  const run = wait === undefined ? enqueued.run : await waitForRun(client, runId, untilMs)
+  out.one({ ...enqueued, run }, () => (run === null ? [`run ${runId}`] : runLines(run, out.style)))
   if (wait !== undefined && !hasSucceeded(run)) process.exitCode = EXIT.failure
 }
 
-function mustBeNew(id: string, { outcome, runId }: EnqueueOutcome): void {
-  if (outcome === 'enqueued') return
-  throw failure('LOCK_BUSY', `"${id}" was not run: run ${runId} holds its exclusive key`)
+function newRunOf(id: string, { outcome, runId }: EnqueueOutcome): string {
+  if (outcome === 'enqueued' && runId !== null) return runId
+  throw failure(
+    'LOCK_BUSY',
+    `"${id}" was not run: ${runId === null ? 'another run' : `run ${runId}`} holds its exclusive key`,
+  )
 }
 
 /** A run whose history is not kept counts as succeeded. */

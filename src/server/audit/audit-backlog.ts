@@ -18,7 +18,7 @@ const GROUP_CHARACTERS = 100
 const TARGET_CHARACTERS = 3
 
 export type AuditArguments = readonly [
-  caller: Pick<Caller, 'name' | 'role'>,
+  caller: Pick<Caller, 'name' | 'role' | 'prefix'>,
   action: string,
   target: string,
   /** Only entries that share one detail object are grouped: a route that changes many targets passes the same object. */
@@ -66,17 +66,23 @@ export class AuditBacklog {
   }
 }
 
-function isSame({ deed, given }: Waiting, { name, role }: AuditArguments[0], action: string, detail?: Json): boolean {
-  return deed.caller === name && deed.role === role && deed.action === action && given === detail
+function isSame(
+  { deed, given }: Waiting,
+  { name, role, prefix }: AuditArguments[0],
+  action: string,
+  detail?: Json,
+): boolean {
+  const isSameCaller = deed.caller === name && deed.role === role && deed.prefix === prefix
+  return isSameCaller && deed.action === action && given === detail
 }
 
 function hasRoom({ targets, length }: Waiting, more: number): boolean {
   return targets.length < MOST_TOGETHER && length + more <= MOST_CHARACTERS
 }
 
-function waiting({ name, role }: AuditArguments[0], action: string, target: string, given?: Json): Waiting {
-  const deed = { caller: name, role, action }
-  const length = GROUP_CHARACTERS + target.length + TARGET_CHARACTERS
+function waiting({ name, role, prefix }: AuditArguments[0], action: string, target: string, given?: Json): Waiting {
+  const deed = { caller: name, role, ...(prefix === undefined ? {} : { prefix }), action }
+  const length = GROUP_CHARACTERS + (prefix?.length ?? 0) + target.length + TARGET_CHARACTERS
   if (given === undefined) return { deed, given, targets: [target], length }
   const { detail, length: own } = toDetail(given)
   return { deed: { ...deed, detail }, given, targets: [target], length: length + own }

@@ -16,6 +16,8 @@ export const AUDIT_KIND = 'audit'
 export interface AuditDeed {
   readonly caller: string
   readonly role: string
+  /** The prefix that the caller was limited to. */
+  readonly prefix?: string
   readonly action: string
   readonly detail?: Json
 }
@@ -37,8 +39,8 @@ export interface AuditEntry extends AuditBody {
 export interface AuditQuery {
   readonly after?: string
   readonly limit: number
-  /** Only entries whose target begins with this. */
-  readonly prefix?: string
+  /** Default: all entries. */
+  readonly isWanted?: (entry: AuditEntry) => boolean
 }
 
 /** One call reads at most about this many entries. */
@@ -51,7 +53,7 @@ const NUMBERED = /^(.+)\.(\d{1,4})$/
 /** Lists entries, newest first. A page may be short or empty although more follow: only a page without `next` is the last. */
 export async function listEntries(
   records: RecordStore,
-  { after, limit, prefix = '' }: AuditQuery,
+  { after, limit, isWanted = () => true }: AuditQuery,
 ): Promise<Page<AuditEntry>> {
   const found: AuditEntry[] = []
   const [, record = after, number] = NUMBERED.exec(after ?? '') ?? []
@@ -66,7 +68,7 @@ export async function listEntries(
     const entries = page.items.flatMap(entriesOf)
     read += Math.max(entries.length, 1)
     for (const [at, entry] of entries.entries()) {
-      if (entry.target.startsWith(prefix) && isAhead(entry)) found.push(entry)
+      if (isAhead(entry) && isWanted(entry)) found.push(entry)
       const isLast = page.next === undefined && at === entries.length - 1
       if (found.length === limit) return isLast ? { items: found } : { items: found, next: entry.id }
     }

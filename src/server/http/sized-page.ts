@@ -4,8 +4,9 @@
  */
 import { breather } from '../../core/in-turns.js'
 import type { Page } from '../../core/store.js'
-import { cursorOf } from '../shapes/list.js'
+import { afterCursor, type List, nextCursor } from '../security/cursors.js'
 import { content, type Reply } from './reply.js'
+import type { ServerContext } from './route.js'
 
 /** A page with more JSON than this ends. */
 const MAX_LENGTH = 2_097_152
@@ -18,16 +19,24 @@ export interface Place {
   readonly limit: number
 }
 
+/** The page that a client asks for. */
+interface Wanted {
+  readonly cursor: string | undefined
+  readonly limit: number
+}
+
 /** Reads portions by `read` until the page is full, and converts their items. */
 export async function sizedPage<Item>(
-  { limit, ...start }: Place,
+  c: ServerContext,
+  list: List,
+  { limit, cursor }: Wanted,
   read: (place: Place) => Promise<Page<Item>>,
   resource: (item: Item) => unknown,
 ): Promise<Reply> {
   const parts: string[] = []
   const breathe = breather()
   let length = 0
-  let next: string | undefined = start.after
+  let { after: next }: { readonly after?: string } = await afterCursor(c, list, cursor)
   let portion = FIRST
   do {
     const place = next === undefined ? {} : { after: next }
@@ -44,7 +53,7 @@ export async function sizedPage<Item>(
     if (page.items.length < asked) break
     portion = portionAfter(parts.length, length)
   } while (next !== undefined && parts.length < limit && length < MAX_LENGTH)
-  const body = `{"data":[${parts.join(',')}],"nextCursor":${JSON.stringify(cursorOf(next))}}`
+  const body = `{"data":[${parts.join(',')}],"nextCursor":${JSON.stringify(await nextCursor(c, list, next))}}`
   return content(body, 'application/json')
 }
 

@@ -6,9 +6,9 @@ import { errorRecord } from '../../core/errors.js'
 import type { EventMap, EventName } from '../../engine/events.js'
 import { EventStream } from '../http/event-stream.js'
 import { type Route, route } from '../http/route.js'
-import { type Caller, maySee } from '../security/caller.js'
+import type { Caller } from '../security/caller.js'
 import { whileAuthorised } from '../security/guard.js'
-import { maySeeRun } from '../security/visibility.js'
+import { isVisible, seesAll } from '../security/visibility.js'
 import { toRunSummary } from '../shapes/run.js'
 
 const CURSOR = /^\d{1,16}$/
@@ -76,9 +76,10 @@ async function catchUp(belfry: Belfry, stream: EventStream, caller: Caller, last
 function send(stream: EventStream, caller: Caller, news: RunEvent): void {
   const id = String(news.at)
   if (news.kind === 'gap') stream.send('reset', { reason: 'gap' }, id)
-  else if (news.kind === 'run' && maySeeRun(caller, news.run)) stream.send('run', toRunSummary(news.run), id)
-  // The schedule of a pruned run is unknown, so a caller limited to a prefix does not get the event.
-  else if (news.kind === 'gone' && caller.prefix === undefined) stream.send('gone', { id: news.id }, id)
+  else if (news.kind === 'gone') {
+    // The owner of a pruned run is unknown, so only callers who see everything get the event.
+    if (seesAll(caller)) stream.send('gone', { id: news.id }, id)
+  } else if (isVisible(caller, 'run', news.run)) stream.send('run', toRunSummary(news.run), id)
 }
 
 type ProcessEvent = Extract<
@@ -100,16 +101,12 @@ const PROCESS_EVENTS: readonly ProcessEvent[] = [
 function watchProcess(belfry: Belfry, stream: EventStream, caller: Caller): () => void {
   const unwatches = PROCESS_EVENTS.map((name) =>
     belfry.on(name, (event) => {
-      if (maySeeEvent(caller, event)) stream.send('instance', { event: name, ...shown(event) })
+      if (isVisible(caller, 'event', event)) stream.send('instance', { event: name, ...shown(event) })
     }),
   )
   return () => {
     for (const unwatch of unwatches) unwatch()
   }
-}
-
-function maySeeEvent(caller: Caller, event: EventMap[ProcessEvent]): boolean {
-  return caller.prefix === undefined || ('name' in event && maySee(caller, event.name))
 }
 
 function shown(event: EventMap[ProcessEvent]): Record<string, unknown> {

@@ -18,7 +18,9 @@ import { BelfryError } from '../../core/errors.js'
 import { breather } from '../../core/in-turns.js'
 import { parseJson } from '../http/json-body.js'
 import { type FieldError, fieldErrors, problem } from '../http/problem.js'
-import { type Caller, mayMake } from '../security/caller.js'
+import type { Caller } from '../security/caller.js'
+import { mustUseNamed } from '../security/targets.js'
+import { mayMake, visibleError } from '../security/visibility.js'
 import { scheduleId, scheduleInput } from '../shapes/schedule.js'
 
 /** The maximum of lines in a batch. */
@@ -118,6 +120,7 @@ export class LineImport {
       const { id, ...fields } = objectOf(parseJson(text, 'the line', this.#maxLine))
       const name = checkedId(id)
       mayMake(this.#caller, name)
+      mustUseNamed(this.#caller, fields)
       if (isJobObject(fields.job)) this.#batch.errors.push(refusal({ line, id: name, fields }, invalidJob()))
       else this.#batch.lines.push({ line, id: name, fields })
       this.#batch.ids.add(name)
@@ -146,6 +149,11 @@ export class LineImport {
     return this.#belfry.schedules.putMany(entries, { whenRefused: 'skip' })
   }
 
+  #shown(error: BelfryError): BelfryError {
+    const shown = visibleError(this.#caller, error)
+    return shown instanceof BelfryError ? shown : error
+  }
+
   async #countInOrder(
     before: Promise<void> | undefined,
     batch: Batch,
@@ -158,7 +166,7 @@ export class LineImport {
     for (const [at, result] of results.entries()) {
       if (result.outcome !== 'refused') this.#counts[result.outcome] += 1
       else if (this.errors.length >= MAX_ERRORS) refused += 1
-      else refused = errors.push(refusal(batch.lines[at] as Line, result.error))
+      else refused = errors.push(refusal(batch.lines[at] as Line, this.#shown(result.error)))
       await breathe()
     }
     this.#counts.refused += refused

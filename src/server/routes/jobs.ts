@@ -1,12 +1,13 @@
 import type { Belfry } from '../../belfry.js'
 import { json } from '../http/reply.js'
 import { type Route, route } from '../http/route.js'
-import { mayMake, maySee } from '../security/caller.js'
+import { mustUse } from '../security/targets.js'
+import { mayMake, visible } from '../security/visibility.js'
 import { listOf } from '../shapes/list.js'
 import { newRun } from '../shapes/requests.js'
 import { enqueued } from '../shapes/run.js'
 import { jobResource } from '../shapes/store.js'
-import { answerEnqueued, checkWait } from './schedule-actions.js'
+import { answerEnqueued, checkWait, enqueueDetail } from './schedule-actions.js'
 
 const TAG = 'jobs'
 
@@ -17,8 +18,7 @@ export function jobRoutes(belfry: Belfry): readonly Route[] {
       summary: 'All jobs that instances run or have run, with the live instances of each.',
       answers: { 200: { description: 'In order of name.', schema: listOf(jobResource) } },
       handle: async (c) => {
-        const jobs = await belfry.jobs()
-        return json({ data: jobs.filter((one) => maySee(c.get('caller'), one.name)), nextCursor: null })
+        return json({ data: visible(c.get('caller'), 'job', await belfry.jobs()), nextCursor: null })
       },
     }),
     route({
@@ -40,10 +40,11 @@ export function jobRoutes(belfry: Belfry): readonly Route[] {
       handle: async (c, { body: { wait, payload, ...options }, repeatable }) => {
         const job = c.req.param('name') ?? ''
         mayMake(c.get('caller'), job)
+        mustUse(c.get('caller'), { job })
         const waitMs = checkWait(wait)
         const dedupe = options.key === undefined ? repeatable?.dedupe : undefined
         const result = await belfry.enqueue(job, payload, { ...options, ...dedupe })
-        await c.env.audit(c.get('caller'), 'run.enqueue', job, { ...result })
+        await c.env.audit(c.get('caller'), 'run.enqueue', job, enqueueDetail(result))
         return answerEnqueued(belfry, c, result, waitMs, dedupe?.key)
       },
     }),

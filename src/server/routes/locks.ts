@@ -1,19 +1,24 @@
 import { z } from 'zod'
 import type { Belfry } from '../../belfry.js'
+import { inTurns } from '../../core/in-turns.js'
+import type { Lease } from '../../core/locks/lease.js'
 import { problem } from '../http/problem.js'
-import { json, noContent } from '../http/reply.js'
+import { json, noContent, type Reply } from '../http/reply.js'
 import { type Route, route, type ServerContext } from '../http/route.js'
 import { stopping, whileConnected } from '../http/while-connected.js'
-import { mayMake, maySee } from '../security/caller.js'
+import type { Caller } from '../security/caller.js'
+import { afterCursor, listReply } from '../security/cursors.js'
 import { ownHolder, storedHolder } from '../security/lock-holder.js'
-import { visiblePrefix } from '../security/visibility.js'
-import { after, listOf, paging, toList } from '../shapes/list.js'
+import { isVisible, mayMake, seesAll, type Visible, visible, visiblePrefix } from '../security/visibility.js'
+import { listOf, paging } from '../shapes/list.js'
 import { leaseResource, lockResource, toLeaseResource } from '../shapes/lock.js'
 import { acquisition, holder, renewal } from '../shapes/requests.js'
 import { checkWait } from './schedule-actions.js'
 
 const TAG = 'locks'
 const PATH = '/v1/locks/{name}'
+/** For a caller with a prefix, a page looks up the runs of its leases. */
+const MAX_LOOKED_UP = 100
 
 const lease = { description: 'The lease.', schema: leaseResource }
 
@@ -31,8 +36,11 @@ function readRoutes(belfry: Belfry): readonly Route[] {
       handle: async (c, { query: { cursor, prefix, limit } }) => {
         const scope = visiblePrefix(c.get('caller'), prefix)
         if (scope === undefined) return json({ data: [], nextCursor: null })
-        const page = await belfry.locks.list({ prefix: scope, limit, ...after(cursor) })
-        return json(toList(page, toLeaseResource))
+        const most = seesAll(c.get('caller')) ? limit : Math.min(limit, MAX_LOOKED_UP)
+        const after = await afterCursor(c, 'listLocks', cursor)
+        const page = await belfry.locks.list({ prefix: scope, limit: most, ...after })
+        const items = await visibleLeases(belfry, c.get('caller'), page.items)
+        return json(await listReply(c, 'listLocks', { ...page, items }, toLeaseResource))
       },
     }),
     route({
@@ -41,7 +49,7 @@ function readRoutes(belfry: Belfry): readonly Route[] {
       answers: { 200: { description: 'Its holders.', schema: lockResource } },
       handle: async (c) => {
         const name = nameParam(c)
-        const holders = maySee(c.get('caller'), name) ? await belfry.locks.inspect(name) : []
+        const holders = await visibleLeases(belfry, c.get('caller'), await holdersOf(belfry, c, name))
         return json({ name, holders: holders.map(toLeaseResource) })
       },
     }),
@@ -64,7 +72,7 @@ function acquireRoute(belfry: Belfry): Route {
       const granted = await (waitMs === 0 ? grant(c.req.raw.signal) : whileConnected(c, grant))
       if (granted === undefined && waitMs > 0 && c.env.closing.aborted) throw stopping()
       if (granted === undefined) throw problem(409, 'LOCK_BUSY', `the lock "${name}" is held by another`)
-      return json(toLeaseResource(granted))
+      return answer(c, granted)
     },
   })
 }
@@ -81,7 +89,7 @@ function holderRoutes(belfry: Belfry): readonly Route[] {
         const own = await holderOf(belfry, c, name, token, holder)
         const renewed = own === undefined ? undefined : await belfry.locks.renewGrant(name, { token, holder: own }, ttl)
         if (renewed === undefined) throw lost(name)
-        return json(toLeaseResource(renewed))
+        return answer(c, renewed)
       },
     }),
     route({
@@ -112,7 +120,8 @@ function resetRoute(belfry: Belfry): Route {
     answers: { 200: { description: 'The number of holders it had.', schema: z.strictObject({ reset: z.int() }) } },
     handle: async (c) => {
       const name = nameParam(c)
-      const reset = maySee(c.get('caller'), name) ? await belfry.locks.reset(name) : 0
+      await mustSeeRuns(belfry, c, name)
+      const reset = mayTouch(c, name) ? await belfry.locks.reset(name) : 0
       if (reset > 0) await c.env.audit(c.get('caller'), 'lock.reset', name, { reset })
       return json({ reset })
     },
@@ -128,10 +137,42 @@ async function holderOf(
   holder: string | undefined,
 ): Promise<string | undefined> {
   const caller = c.get('caller')
-  if (!maySee(caller, name)) return undefined
+  if (!mayTouch(c, name)) return undefined
   return holder === undefined
     ? ownHolder(caller, await belfry.locks.inspect(name), token)
     : storedHolder(caller, holder)
+}
+
+function mayTouch(c: ServerContext, name: string): boolean {
+  return isVisible(c.get('caller'), 'lease', { name })
+}
+
+async function holdersOf(belfry: Belfry, c: ServerContext, name: string): Promise<readonly Lease[]> {
+  return mayTouch(c, name) ? belfry.locks.inspect(name) : []
+}
+
+/** The leases that the caller may see, each without its run unless the caller may see that run, too. */
+async function visibleLeases(belfry: Belfry, caller: Caller, leases: readonly Lease[]): Promise<Visible<Lease>[]> {
+  const shown = await inTurns(visible(caller, 'lease', leases), async (lease) => {
+    const { run: id, ...rest } = lease
+    if (id === undefined || seesAll(caller)) return lease
+    const run = await belfry.runs.get(id)
+    return run !== undefined && isVisible(caller, 'run', run) ? lease : rest
+  })
+  return visible(caller, 'lease', shown)
+}
+
+/** A reset takes a run over. Throws FORBIDDEN if the lock is the exclusive key of a run that the caller may not see. */
+async function mustSeeRuns(belfry: Belfry, c: ServerContext, name: string): Promise<void> {
+  const holders = await holdersOf(belfry, c, name)
+  const shown = await visibleLeases(belfry, c.get('caller'), holders)
+  const isHidden = holders.some(({ run }, at) => run !== undefined && shown[at]?.run === undefined)
+  if (isHidden) throw problem(403, 'FORBIDDEN', `the lock "${name}" is held by a run that you may not see`)
+}
+
+function answer(c: ServerContext, lease: Lease): Reply {
+  if (!isVisible(c.get('caller'), 'lease', lease)) throw lost(lease.name)
+  return json(toLeaseResource(lease))
 }
 
 function lost(name: string) {

@@ -2,24 +2,24 @@ import { z } from 'zod'
 import type { ManyRunsResult } from '../../api/runs/change-many.js'
 import { readRunLog } from '../../api/runs/run-log.js'
 import type { Belfry } from '../../belfry.js'
-import type { Run } from '../../core/runs/run.js'
-import type { Page, RunQuery } from '../../core/store.js'
+import { ownerOf, type Run } from '../../core/runs/run.js'
+import type { RunQuery } from '../../core/store.js'
 import { instantMs } from '../../time/instant.js'
 import { problem } from '../http/problem.js'
 import { json, type Reply } from '../http/reply.js'
 import { type Route, route, type ServerContext } from '../http/route.js'
 import { type Place, sizedPage } from '../http/sized-page.js'
 import type { Caller } from '../security/caller.js'
-import { maySeeRun } from '../security/visibility.js'
+import { afterCursor, nextCursor } from '../security/cursors.js'
+import { mayUse, mustUse } from '../security/targets.js'
+import { isVisible, type Visible, visible } from '../security/visibility.js'
 import type { ParsedServerOptions } from '../server-options.js'
 import { instant, runState } from '../shapes/fields.js'
-import { after, cursorOf, LOOK, listOf, paging } from '../shapes/list.js'
+import { LOOK, listOf, paging } from '../shapes/list.js'
 import { meantRuns, runFilters } from '../shapes/requests.js'
 import { manyRuns, runLog, runResource, toRunResource } from '../shapes/run.js'
 
 const TAG = 'runs'
-/** For a caller limited to a prefix, one request reads at most this many pages of the store. */
-const MAX_PAGES = 10
 const MAX_CHANGED = 1_000
 
 const listQuery = z.strictObject({
@@ -47,8 +47,12 @@ function readRoutes(belfry: Belfry): readonly Route[] {
           ...(state === undefined ? {} : { states: statesOf(state) }),
           ...(tick === undefined ? {} : { tick: instantMs(tick) }),
         }
-        const read = (place: Place) => visibleRuns(belfry, caller, { ...query, ...place })
-        return sizedPage({ limit, ...after(cursor) }, read, (run) => toRunResource(run, caller))
+        const read = async (place: Place) => {
+          const wanted = visibleQuery(caller, { ...query, ...place })
+          const page = wanted === undefined ? { items: [] } : await belfry.runs.list(wanted)
+          return { ...page, items: visible(caller, 'run', page.items) }
+        }
+        return sizedPage(c, 'listRuns', { limit, cursor }, read, (run) => toRunResource(run, caller))
       },
     }),
     route({
@@ -85,9 +89,10 @@ function changeRoutes(belfry: Belfry): readonly Route[] {
         },
       },
       handle: async (c) => {
-        const { id } = await seenRun(belfry, c)
+        const run = await seenRun(belfry, c)
+        const { id } = run
         const outcome = await belfry.runs.cancel(id)
-        await c.env.audit(c.get('caller'), 'run.cancel', id, { outcome })
+        await c.env.audit(c.get('caller'), 'run.cancel', id, { outcome, of: ownerOf(run) })
         return json({ outcome })
       },
     }),
@@ -99,9 +104,10 @@ function changeRoutes(belfry: Belfry): readonly Route[] {
       answers: { 200: { description: 'The run now.', schema: runResource } },
       handle: async (c) => {
         const before = await seenRun(belfry, c)
+        mustUse(c.get('caller'), before.target)
         await belfry.runs.retry(before.id)
-        await c.env.audit(c.get('caller'), 'run.retry', before.id)
-        return json(toRunResource((await belfry.runs.get(before.id)) ?? before, c.get('caller')))
+        await c.env.audit(c.get('caller'), 'run.retry', before.id, { of: ownerOf(before) })
+        return json(toRunResource(await seenRun(belfry, c).catch(() => before), c.get('caller')))
       },
     }),
   ]
@@ -115,13 +121,15 @@ function manyRoutes(belfry: Belfry, most: number): readonly Route[] {
       ...{ ...parts, path: '/v1/runs:cancel', id: 'cancelRuns' },
       summary: 'Cancels the runs that match and have not ended, newest first, up to the limit.',
       handle: (c, { body }) =>
-        changeMany(c, withLimit(body, most), 'run.cancel', (...query) => belfry.runs.cancelMany(...query)),
+        changeMany(c, 'cancelRuns', withLimit(body, most), (query) => belfry.runs.cancelMany(query)),
     }),
     route({
       ...{ ...parts, path: '/v1/runs:retry', id: 'retryRuns' },
       summary: 'Retries the runs that match and failed, were cancelled or skipped, newest first, up to the limit.',
       handle: (c, { body }) =>
-        changeMany(c, withLimit(body, most), 'run.retry', (...query) => belfry.runs.retryMany(...query)),
+        changeMany(c, 'retryRuns', withLimit(body, most), (query) =>
+          belfry.runs.retryMany(query, ({ target }) => mayUse(c.get('caller'), target)),
+        ),
     }),
   ]
 }
@@ -136,48 +144,41 @@ function withLimit({ limit, ...selection }: Selection, most: number): Selection 
   })
 }
 
+const BULK_ACTIONS = { cancelRuns: 'run.cancel', retryRuns: 'run.retry' } as const
+
 async function changeMany(
   c: ServerContext,
+  list: keyof typeof BULK_ACTIONS,
   { cursor, ...query }: Selection & { readonly limit: number },
-  action: string,
-  change: (query: RunQuery, isVisible: (run: Run) => boolean) => Promise<ManyRunsResult>,
+  change: (query: RunQuery) => Promise<ManyRunsResult>,
 ): Promise<Reply> {
   const caller = c.get('caller')
-  const result = await change({ ...query, ...after(cursor), look: LOOK }, (run) => maySeeRun(caller, run))
-  const { changed, refused, next } = result
+  const wanted = visibleQuery(caller, { ...query, ...(await afterCursor(c, list, cursor)) })
+  if (wanted === undefined) return json({ changed: [], refused: 0, nextCursor: null })
+  const { changed, refused, next } = await change(wanted)
   if (changed.length > 0) {
-    await c.env.audit(caller, action, query.schedule ?? query.job ?? query.sink ?? '*', {
+    await c.env.audit(caller, BULK_ACTIONS[list], query.schedule ?? query.job ?? query.sink ?? '*', {
       ...query,
       changed: changed.length,
     })
   }
-  return json({ changed, refused, nextCursor: cursorOf(next) })
+  return json({ changed, refused, nextCursor: await nextCursor(c, list, next) })
 }
 
-async function seenRun(belfry: Belfry, c: ServerContext): Promise<Run> {
+async function seenRun(belfry: Belfry, c: ServerContext): Promise<Visible<Run>> {
   const id = c.req.param('id') ?? ''
   const run = await belfry.runs.get(id)
-  if (run !== undefined && maySeeRun(c.get('caller'), run)) return run
+  if (run !== undefined && isVisible(c.get('caller'), 'run', run)) return run
   throw problem(404, 'RUN_NOT_FOUND', `there is no run "${id.slice(0, 100)}": it never existed, or was pruned`)
 }
 
-/** Lists runs that are visible to the caller. The store cannot filter runs by prefix, so this reads and drops the others. */
-async function visibleRuns(belfry: Belfry, caller: Caller, query: RunQuery): Promise<Page<Run>> {
-  if (caller.prefix === undefined) return belfry.runs.list({ ...query, look: LOOK })
-  const items: Run[] = []
-  let place: { readonly after?: string } = query.after === undefined ? {} : { after: query.after }
-  for (let read = 0; read < MAX_PAGES && items.length < query.limit; read += 1) {
-    const page = await belfry.runs.list({
-      ...query,
-      ...place,
-      limit: query.limit - items.length,
-      look: LOOK / MAX_PAGES,
-    })
-    items.push(...page.items.filter((run) => maySeeRun(caller, run)))
-    if (page.next === undefined) return { items }
-    place = { after: page.next }
-  }
-  return place.after === undefined ? { items } : { items, next: place.after }
+/** The query with what the caller may see; undefined when that is nothing. The page then ends where visible runs do. */
+function visibleQuery(caller: Caller, query: RunQuery): RunQuery | undefined {
+  const { prefix } = caller
+  if (prefix === undefined) return { ...query, look: LOOK }
+  const { schedule } = query
+  if (schedule === undefined) return { ...query, prefix, look: LOOK }
+  return isVisible(caller, 'schedule', { id: schedule }) ? { ...query, look: LOOK } : undefined
 }
 
 const states = z.array(runState)

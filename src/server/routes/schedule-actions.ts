@@ -8,10 +8,12 @@ import { problem } from '../http/problem.js'
 import { json, type Reply } from '../http/reply.js'
 import { type Route, route, type ServerContext } from '../http/route.js'
 import { whileConnected } from '../http/while-connected.js'
-import { visibleId } from '../security/visibility.js'
+import type { Caller } from '../security/caller.js'
+import { isRestricted, mustUse } from '../security/targets.js'
+import { isVisible, seesAll, visibleId } from '../security/visibility.js'
 import { instant, iso, note } from '../shapes/fields.js'
 import { backfill, trigger } from '../shapes/requests.js'
-import { enqueued, toRunResource } from '../shapes/run.js'
+import { enqueued, type RunResource, toRunResource } from '../shapes/run.js'
 import { scheduleResource } from '../shapes/schedule.js'
 import { backfilled, explanation, ticks } from '../shapes/schedule-answers.js'
 import { answer } from './schedules.js'
@@ -39,7 +41,7 @@ function pauseRoutes(belfry: Belfry): readonly Route[] {
         const id = visibleId(c)
         const paused = await belfry.schedules.pause(id, body.note)
         await c.env.audit(c.get('caller'), 'schedule.pause', id, body)
-        return answer(paused)
+        return answer(c, paused)
       },
     }),
     route({
@@ -52,7 +54,7 @@ function pauseRoutes(belfry: Belfry): readonly Route[] {
         const id = visibleId(c)
         const resumed = await belfry.schedules.resume(id)
         await c.env.audit(c.get('caller'), 'schedule.resume', id, body)
-        return answer(resumed)
+        return answer(c, resumed)
       },
     }),
   ]
@@ -71,8 +73,9 @@ function triggerRoute(belfry: Belfry): Route {
     handle: async (c, { body: { wait, ...options }, repeatable }) => {
       const id = visibleId(c)
       const waitMs = checkWait(wait)
+      await mustUseTargetOf(belfry, c, id)
       const result = await belfry.schedules.trigger(id, { ...options, ...repeatable?.dedupe })
-      await c.env.audit(c.get('caller'), 'schedule.trigger', id, { ...result })
+      await c.env.audit(c.get('caller'), 'schedule.trigger', id, enqueueDetail(result))
       return answerEnqueued(belfry, c, result, waitMs, repeatable?.dedupe.key)
     },
   })
@@ -80,7 +83,8 @@ function triggerRoute(belfry: Belfry): Route {
 
 /**
  * The answer to a trigger or an enqueue. When a request is repeated with its Idempotency-Key, the store reports the run of the
- * first request as a duplicate; the answer still says `enqueued`, like the first one.
+ * first request as a duplicate; the answer still says `enqueued`, like the first one. A run that refused this one, by its key
+ * or as a duplicate, is only named to callers who may see it.
  */
 export async function answerEnqueued(
   belfry: Belfry,
@@ -89,16 +93,31 @@ export async function answerEnqueued(
   waitMs: number,
   dedupe: string | undefined,
 ): Promise<Reply> {
+  const caller = c.get('caller')
   const run =
     outcome === 'enqueued' && waitMs > 0 ? await waitForEnd(belfry, c, runId, waitMs) : await belfry.runs.get(runId)
-  const isOwn = outcome === 'duplicate' && dedupe !== undefined && run?.dedupe === dedupe
-  const ended = waitMs > 0 && (run === undefined || run.finishedAt !== undefined)
+  const shown = run !== undefined && isVisible(caller, 'run', run) ? run : undefined
+  const mayKnow = outcome === 'enqueued' || shown !== undefined || seesAll(caller)
+  const isOwn = outcome === 'duplicate' && dedupe !== undefined && shown?.dedupe === dedupe
+  const ended = waitMs > 0 && mayKnow && (run === undefined || run.finishedAt !== undefined)
   const body = {
     outcome: isOwn ? 'enqueued' : outcome,
-    runId,
-    run: run === undefined ? null : toRunResource(run, c.get('caller')),
+    runId: mayKnow ? runId : null,
+    run: shown === undefined ? null : toRunResource(shown, caller),
   }
   return json(body, ended ? 200 : 202)
+}
+
+/** For the audit trail: names the run only if this request made it. */
+export function enqueueDetail({ outcome, run }: EnqueueResult) {
+  return outcome === 'enqueued' ? { outcome, run } : { outcome }
+}
+
+/** A schedule that another caller has made may name a job or a sink that this caller may not use. */
+async function mustUseTargetOf(belfry: Belfry, c: ServerContext, id: string): Promise<void> {
+  if (!isRestricted(c.get('caller'))) return
+  const schedule = await belfry.schedules.get(id)
+  if (schedule !== undefined) mustUse(c.get('caller'), schedule.definition.target)
 }
 
 /** Resolves to the run once it has ended, or once the wait is over. */
@@ -136,11 +155,14 @@ function backfillRoute(belfry: Belfry): Route {
     answers: { 202: { description: 'The runs are enqueued.', schema: backfilled } },
     handle: async (c, { body }) => {
       const id = visibleId(c)
+      await mustUseTargetOf(belfry, c, id)
       const { runs } = await belfry.schedules.backfill(id, body)
       const count = (outcome: string) => runs.filter((run) => run.outcome === outcome).length
       const counts = { enqueued: count('enqueued'), duplicates: count('duplicate'), busy: count('busy') }
       await c.env.audit(c.get('caller'), 'schedule.backfill', id, { ...body, ...counts })
-      return json({ ...counts, runs: runs.slice(0, MAX_LISTED).map(({ run }) => run) }, 202)
+      // A busy one names the run that kept it from being made, which may be another caller's.
+      const own = runs.filter(({ outcome }) => outcome !== 'busy').slice(0, MAX_LISTED)
+      return json({ ...counts, runs: own.map(({ run }) => run) }, 202)
     },
   })
 }
@@ -154,11 +176,7 @@ function tickRoutes(belfry: Belfry): readonly Route[] {
       answers: { 200: { description: 'The answer.', schema: explanation } },
       handle: async (c, { query: { at } }) => {
         const { run, at: instant, ...rest } = await belfry.schedules.explain(visibleId(c), at)
-        return json({
-          at: iso(instant),
-          ...rest,
-          ...(run === undefined ? {} : { run: toRunResource(run, c.get('caller')) }),
-        })
+        return json({ at: iso(instant), ...rest, ...shownRun(c.get('caller'), run) })
       },
     }),
     route({
@@ -176,7 +194,7 @@ function tickRoutes(belfry: Belfry): readonly Route[] {
         return json({
           data: found.ticks.map(({ at, run, ...rest }) => ({
             ...{ at: iso(at), ...rest },
-            ...(run === undefined ? {} : { run: toRunResource(run, c.get('caller')) }),
+            ...shownRun(c.get('caller'), run),
           })),
           skips: found.skips.map(({ from, to, count, reason }) => ({ from: iso(from), to: iso(to), count, reason })),
           next: found.next === undefined ? null : iso(found.next),
@@ -184,4 +202,8 @@ function tickRoutes(belfry: Belfry): readonly Route[] {
       },
     }),
   ]
+}
+
+function shownRun(caller: Caller, run: Run | undefined): { readonly run?: RunResource } {
+  return run !== undefined && isVisible(caller, 'run', run) ? { run: toRunResource(run, caller) } : {}
 }

@@ -12,7 +12,8 @@ import { zone } from '../../time/zone.js'
 import { type FieldError, fieldErrors, invalidBody, problem, validBody } from '../http/problem.js'
 import { json } from '../http/reply.js'
 import { type Route, route, type ServerContext } from '../http/route.js'
-import { mayMake, maySee } from '../security/caller.js'
+import { mustUseNamed } from '../security/targets.js'
+import { isVisible, mayMake, type Visible, visible } from '../security/visibility.js'
 import type { ParsedServerOptions } from '../server-options.js'
 import { iso } from '../shapes/fields.js'
 import { previewOf, wantedSchedules } from '../shapes/requests.js'
@@ -60,7 +61,7 @@ function previewMs({ count, from }: z.output<typeof previewOf>, mayCount: boolea
 }
 
 async function visibleSchedule(belfry: Belfry, c: ServerContext, id: string) {
-  const schedule = maySee(c.get('caller'), id) ? await belfry.schedules.get(id) : undefined
+  const schedule = isVisible(c.get('caller'), 'schedule', { id }) ? await belfry.schedules.get(id) : undefined
   if (schedule === undefined) throw noSchedule(id)
   return schedule
 }
@@ -82,7 +83,10 @@ function applyRoute(belfry: Belfry, { limits }: ParsedServerOptions): Route {
     check: checkWanted,
     answers: { 200: { description: 'The changes, made or planned.', schema: applied } },
     handle: async (c, { body: { schedules, ...options } }) => {
-      for (const id of Object.keys(schedules)) mayMake(c.get('caller'), id)
+      for (const [id, input] of Object.entries(schedules)) {
+        mayMake(c.get('caller'), id)
+        mustUseNamed(c.get('caller'), input, ['schedules', id])
+      }
       if (options.prefix !== undefined) mayMake(c.get('caller'), options.prefix)
       const { changes, unchanged } = await locatedBelow(['schedules'], () =>
         belfry.schedules.apply(schedules, { ...options, maxRemoved: limits.batch }),
@@ -92,7 +96,7 @@ function applyRoute(belfry: Belfry, { limits }: ParsedServerOptions): Route {
         const detail = { changes: changes.length, unchanged, prune: options.prune ?? false, ...idsOf(changes) }
         await c.env.audit(c.get('caller'), 'schedule.apply', options.prefix ?? c.get('caller').prefix ?? '*', detail)
       }
-      return json({ applied: isDone, changes: changes.map(toChange), unchanged })
+      return json({ applied: isDone, changes: visible(c.get('caller'), 'schedule', changes).map(toChange), unchanged })
     },
   })
 }
@@ -135,7 +139,7 @@ function idsOf(changes: readonly ApplyChange[]) {
   return { removed: ids('remove'), created: ids('create'), updated: ids('update') }
 }
 
-function toChange({ id, change, before, after }: ApplyChange) {
+function toChange({ id, change, before, after }: Visible<ApplyChange>) {
   return {
     ...{ id, change },
     ...(before === undefined ? {} : { before: inputOf(before) }),

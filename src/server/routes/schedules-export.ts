@@ -5,7 +5,8 @@ import type { Belfry } from '../../belfry.js'
 import { CancelToken } from '../http/cancel-token.js'
 import { content } from '../http/reply.js'
 import { type Route, route } from '../http/route.js'
-import { visiblePrefix } from '../security/visibility.js'
+import type { Caller } from '../security/caller.js'
+import { visible, visiblePrefix } from '../security/visibility.js'
 import { text } from '../shapes/fields.js'
 
 const NDJSON = 'application/x-ndjson'
@@ -22,7 +23,8 @@ export function exportRoute(belfry: Belfry): Route {
     answers: { 200: { description: 'In order of id.', schema: z.string(), type: NDJSON } },
     handle: async (c, { query: { prefix, after } }) => {
       const scope = visiblePrefix(c.get('caller'), prefix)
-      const body = scope === undefined ? '' : exportedLines(belfry, scope, after, () => new CancelToken(c))
+      const body =
+        scope === undefined ? '' : exportedLines(belfry, c.get('caller'), scope, after, () => new CancelToken(c))
       return content(body, NDJSON)
     },
   })
@@ -34,6 +36,7 @@ export function exportRoute(belfry: Belfry): Route {
  */
 function exportedLines(
   belfry: Belfry,
+  caller: Caller,
   prefix: string,
   first: string | undefined,
   begin: () => CancelToken,
@@ -46,7 +49,9 @@ function exportedLines(
     cancelToken ??= begin()
     cancelToken.check()
     const page = await belfry.schedules.list({ prefix, limit: PAGE, ...after })
-    const lines = page.items.map(({ id, definition }) => `${JSON.stringify({ id, ...inputOf(definition) })}\n`)
+    const lines = visible(caller, 'schedule', page.items).map(
+      ({ id, definition }) => `${JSON.stringify({ id, ...inputOf(definition) })}\n`,
+    )
     if (lines.length > 0) controller.enqueue(encoder.encode(lines.join('')))
     if (page.next !== undefined) after = { after: page.next }
     return page.next !== undefined

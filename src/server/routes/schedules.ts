@@ -2,6 +2,7 @@ import { z } from 'zod'
 import type { PutOutcome } from '../../api/schedules/put-outcome.js'
 import type { ScheduleInput } from '../../api/schedules/schedule-input.js'
 import type { ScheduleView } from '../../api/schedules/schedule-view.js'
+import type { PutOptions, SchedulePatch } from '../../api/schedules/schedules.js'
 import type { Belfry } from '../../belfry.js'
 import { BelfryError } from '../../core/errors.js'
 import { inTurns } from '../../core/in-turns.js'
@@ -10,10 +11,11 @@ import { problem } from '../http/problem.js'
 import { json, noContent, type Reply, type ReplyHeaders } from '../http/reply.js'
 import { type Route, route, type ServerContext } from '../http/route.js'
 import { type Place, sizedPage } from '../http/sized-page.js'
-import { type Caller, mayMake } from '../security/caller.js'
-import { visibleId, visiblePrefix } from '../security/visibility.js'
+import type { Caller } from '../security/caller.js'
+import { isRestricted, mustUse, mustUseNamed } from '../security/targets.js'
+import { isVisible, mayMake, visible, visibleId, visiblePrefix } from '../security/visibility.js'
 import { scheduleState } from '../shapes/fields.js'
-import { after, LOOK, listOf, paging } from '../shapes/list.js'
+import { LOOK, listOf, paging } from '../shapes/list.js'
 import {
   newSchedule,
   scheduleId,
@@ -26,6 +28,8 @@ import {
 
 const TAG = 'schedules'
 const MAX_RECENT = 100
+/** How often a patch is tried again after another write came between its check and itself. */
+const MAX_PATCHES = 100
 /** All creations share this object, because the audit trail groups entries whose detail is the same object. */
 const CREATED = { outcome: 'created' }
 const IF_MATCH = { 'If-Match': 'Only if the schedule has this ETag; "*" means any version.' }
@@ -59,14 +63,18 @@ function listSchedules(belfry: Belfry): Route {
       const scope = visiblePrefix(c.get('caller'), prefix)
       if (scope === undefined) return json({ data: [], nextCursor: null })
       const most = recent === 'true' ? Math.min(limit, MAX_RECENT) : limit
-      const read = (place: Place) => belfry.schedules.list({ ...filters, ...place, prefix: scope, look: LOOK })
-      if (recent !== 'true') return sizedPage({ limit: most, ...after(cursor) }, read, toScheduleResource)
-      const withRecent = async (place: Place) => {
-        const page = await read(place)
+      const place = { limit: most, cursor }
+      const read = async (from: Place) => {
+        const page = await belfry.schedules.list({ ...filters, ...from, prefix: scope, look: LOOK })
+        return { ...page, items: visible(c.get('caller'), 'schedule', page.items) }
+      }
+      if (recent !== 'true') return sizedPage(c, 'listSchedules', place, read, toScheduleResource)
+      const withRecent = async (from: Place) => {
+        const page = await read(from)
         const runs = await inTurns(page.items, ({ id }) => belfry.schedules.recent(id))
         return { ...page, items: page.items.map((schedule, at) => ({ schedule, recent: runs[at] })) }
       }
-      return sizedPage({ limit: most, ...after(cursor) }, withRecent, (each) => ({
+      return sizedPage(c, 'listSchedules', place, withRecent, (each) => ({
         ...{ ...toScheduleResource(each.schedule), recent: toRecent(each.recent) },
       }))
     },
@@ -83,6 +91,7 @@ function createSchedule(belfry: Belfry): Route {
     },
     handle: async (c, { body, repeatable }) => {
       const caller = c.get('caller')
+      mustUseNamed(caller, body)
       const unique = repeatable?.name
       const isNamed = body.id !== undefined || unique !== undefined
       const schedule = isNamed
@@ -90,7 +99,7 @@ function createSchedule(belfry: Belfry): Route {
         : await belfry.schedules.add(body, caller.prefix === undefined ? {} : { prefix: caller.prefix })
       const { id } = schedule
       await c.env.audit(caller, 'schedule.put', id, CREATED)
-      return answer(schedule, 201, { location: `${c.req.path}/${encodeURIComponent(id)}` })
+      return answer(c, schedule, 201, { location: `${c.req.path}/${encodeURIComponent(id)}` })
     },
   })
 }
@@ -133,7 +142,7 @@ function getSchedule(belfry: Belfry): Route {
       const id = visibleId(c)
       const schedule = await belfry.schedules.get(id)
       if (schedule === undefined) throw noSchedule(id)
-      return answer(schedule)
+      return answer(c, schedule)
     },
   })
 }
@@ -151,6 +160,7 @@ function writeRoutes(belfry: Belfry): readonly Route[] {
         const id = idParam(c)
         mayMake(c.get('caller'), id)
         checkId(id)
+        mustUseNamed(c.get('caller'), body)
         const written = await conditionally(c, belfry, id, (options) => belfry.schedules.put(id, body, options))
         return answerWritten(c, 'schedule.put', written)
       },
@@ -163,7 +173,9 @@ function writeRoutes(belfry: Belfry): readonly Route[] {
       answers: { 200: one('The schedule now.') },
       handle: async (c, { body }) => {
         const id = visibleId(c)
-        const written = await conditionally(c, belfry, id, (options) => belfry.schedules.patch(id, body, options))
+        const written = await conditionally(c, belfry, id, (options) =>
+          patched(belfry, c.get('caller'), id, body, options),
+        )
         return answerWritten(c, 'schedule.patch', written)
       },
     }),
@@ -183,15 +195,42 @@ function writeRoutes(belfry: Belfry): readonly Route[] {
   ]
 }
 
+/**
+ * Patches a schedule. The patched schedule must name a target that the caller may use, and another caller may change the
+ * target meanwhile. So the patch of a restricted caller applies to the version that was checked, and is tried again.
+ */
+async function patched(
+  belfry: Belfry,
+  caller: Caller,
+  id: string,
+  changes: SchedulePatch,
+  options: PutOptions,
+): Promise<PutOutcome> {
+  if (!isRestricted(caller)) return belfry.schedules.patch(id, changes, options)
+  for (let attempt = 1; ; attempt += 1) {
+    const current = await belfry.schedules.get(id)
+    if (current === undefined) throw noSchedule(id)
+    if (typeof changes.job !== 'string' && typeof changes.to !== 'string') mustUse(caller, current.definition.target)
+    mustUseNamed(caller, changes)
+    try {
+      return await belfry.schedules.patch(id, changes, { ifVersion: current.version, ...options })
+    } catch (error) {
+      const isRaced = error instanceof BelfryError && error.code === 'VERSION_CONFLICT'
+      if (!isRaced || options.ifVersion !== undefined || attempt === MAX_PATCHES) throw error
+    }
+  }
+}
+
 async function answerWritten(c: ServerContext, action: string, schedule: PutOutcome): Promise<Reply> {
   const { outcome } = schedule
   if (outcome !== 'unchanged') {
     await c.env.audit(c.get('caller'), action, schedule.id, { outcome, version: schedule.version })
   }
-  return answer(schedule, outcome === 'created' ? 201 : 200)
+  return answer(c, schedule, outcome === 'created' ? 201 : 200)
 }
 
-export function answer(schedule: ScheduleView, status = 200, headers: ReplyHeaders = {}): Reply {
+export function answer(c: ServerContext, schedule: ScheduleView, status = 200, headers: ReplyHeaders = {}): Reply {
+  if (!isVisible(c.get('caller'), 'schedule', schedule)) throw noSchedule(schedule.id)
   return json(toScheduleResource(schedule), status, { etag: etag(schedule.version), ...headers })
 }
 

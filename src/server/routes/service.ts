@@ -1,17 +1,15 @@
 /** The service itself: health, readiness, metrics, the audit trail and the OpenAPI document. */
 import { z } from 'zod'
 import { cachedRead } from '../../api/cached-read.js'
-import { OUTAGE_ADVICE } from '../../api/sinks/unreachable-sinks.js'
 import type { Belfry } from '../../belfry.js'
 import type { AuditTrail } from '../audit/audit-trail.js'
 import { openApi } from '../http/open-api.js'
 import { content, json } from '../http/reply.js'
 import { type Route, route } from '../http/route.js'
-import { mustSeeAll } from '../security/caller.js'
-import { redactedText } from '../security/redacted.js'
-import { auditEntry } from '../shapes/audit.js'
-import { iso, time } from '../shapes/fields.js'
-import { after, listOf, paging, toList } from '../shapes/list.js'
+import { afterCursor, listReply } from '../security/cursors.js'
+import { isVisible, mustSeeAll, visible } from '../security/visibility.js'
+import { auditEntry, toAuditEntry } from '../shapes/audit.js'
+import { listOf, paging } from '../shapes/list.js'
 import { METRICS_TYPE, metricsPage, metricsSource } from '../shapes/metrics-page.js'
 
 const TAG = 'service'
@@ -23,12 +21,10 @@ const health = z.strictObject({ status: z.literal('ok') }).meta({ id: 'Health' }
 const readiness = z
   .strictObject({
     status: z.literal('ok'),
-    unreachableSinks: z
-      .array(z.strictObject({ sink: z.string(), since: time, error: z.string(), advice: z.string() }))
-      .exactOptional()
-      .meta({
-        description: 'Sinks that instances cannot reach. The service stays ready: events wait in the store.',
-      }),
+    unreachableSinks: z.int().exactOptional().meta({
+      description:
+        'How many sinks instances cannot reach; `/v1/doctor` names them. The service stays ready: events wait in the store.',
+    }),
   })
   .meta({ id: 'Readiness' })
 
@@ -43,9 +39,11 @@ function auditRoute(trail: AuditTrail): Route {
     query: z.strictObject(paging),
     answers: { 200: { description: 'A page.', schema: listOf(auditEntry) } },
     handle: async (c, { query: { cursor, limit } }) => {
-      const { prefix } = c.get('caller')
-      const page = await trail.list({ limit, ...after(cursor), ...(prefix === undefined ? {} : { prefix }) })
-      return json(toList(page, ({ at, ...rest }) => ({ ...rest, at: iso(at) })))
+      const caller = c.get('caller')
+      const after = await afterCursor(c, 'listAudit', cursor)
+      const page = await trail.list({ limit, ...after, isWanted: (entry) => isVisible(caller, 'audit', entry) })
+      const items = visible(caller, 'audit', page.items)
+      return json(await listReply(c, 'listAudit', { ...page, items }, toAuditEntry))
     },
   })
 }
@@ -77,13 +75,11 @@ function readinessRoute(belfry: Belfry): Route {
   const unreachableSinks = cachedRead(() => belfry.unreachableSinks(), READINESS_MS)
   return route({
     ...{ method: 'get', path: '/readyz', id: 'getReadiness', tag: TAG },
-    summary: 'Whether the store answers, and which sinks are unreachable.',
+    summary: 'Whether the store answers, and how many sinks are unreachable.',
     answers: { 200: { description: 'The store answers.', schema: readiness } },
     handle: async () => {
-      const sinks = (await unreachableSinks()).map(({ sink, since, error }) => ({
-        ...{ sink, since: iso(since), error: redactedText(error), advice: OUTAGE_ADVICE },
-      }))
-      return json({ status: 'ok', ...(sinks.length === 0 ? {} : { unreachableSinks: sinks }) })
+      const { length } = await unreachableSinks()
+      return json({ status: 'ok', ...(length === 0 ? {} : { unreachableSinks: length }) })
     },
   })
 }

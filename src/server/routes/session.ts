@@ -13,6 +13,14 @@ const caller = z
     name: z.string(),
     role: z.enum(SERVICE_ROLES),
     prefix: z.string().optional().meta({ description: 'Only ids that begin with this.' }),
+    jobs: z
+      .array(z.string())
+      .optional()
+      .meta({ description: 'The jobs that its schedules may name. Default: those that begin with the prefix.' }),
+    sinks: z
+      .array(z.string())
+      .optional()
+      .meta({ description: 'The sinks that its schedules may name. Default: those that begin with the prefix.' }),
   })
   .meta({ id: 'Caller' })
 

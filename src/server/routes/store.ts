@@ -5,7 +5,7 @@ import type { Belfry } from '../../belfry.js'
 import type { Frozen } from '../../core/store.js'
 import { json } from '../http/reply.js'
 import { type Route, route } from '../http/route.js'
-import { maySee, mustSeeAll } from '../security/caller.js'
+import { isVisible, mustSeeAll, seesAll } from '../security/visibility.js'
 import { iso, note } from '../shapes/fields.js'
 import { listOf } from '../shapes/list.js'
 import { doctorReport, freezeState, instanceResource, stats, toInstanceResource } from '../shapes/store.js'
@@ -41,7 +41,7 @@ function instancesRoute(belfry: Belfry): Route {
       const caller = c.get('caller')
       const data = instances.map((each) => {
         const { jobs, ...rest } = toInstanceResource(each, now.getTime())
-        return { ...rest, jobs: jobs.filter((job) => maySee(caller, job)) }
+        return { ...rest, jobs: jobs.filter((name) => isVisible(caller, 'job', { name })) }
       })
       return json({ data, nextCursor: null })
     },
@@ -54,9 +54,10 @@ function statsRoute(belfry: Belfry): Route {
     ...{ method: 'get', path: '/v1/stats', id: 'getStats', tag: TAG, role: 'viewer' },
     summary: 'Numbers of instances and unfinished runs. Counting stops at a bound; `more` tells that there are more.',
     answers: { 200: { description: 'As of the last second.', schema: stats } },
-    handle: async () => {
-      const { now, frozen, ...rest } = await currentStats()
-      return json({ now: iso(now), freeze: toFreeze(frozen), ...rest })
+    handle: async (c) => {
+      const { now, frozen, instances, ...counts } = await currentStats()
+      const shown = seesAll(c.get('caller')) ? counts : {}
+      return json({ now: iso(now), instances, freeze: toFreeze(frozen), ...shown })
     },
   })
 }

@@ -172,10 +172,10 @@ export class Gate {
     throw unauthenticated('the token or session is unknown, expired or revoked')
   }
 
-  #callerOf({ id, name, role, prefix }: TokenInfo): Caller {
+  #callerOf({ id, name, createdAt: _, expiresAt: __, ...rights }: TokenInfo): Caller {
     mustWait(this.#limits.token.take(id), 'requests with this token')
     // Token names need not be unique, so the caller's name carries the id.
-    return { name: name === id ? id : `${name} (${id})`, role, ...(prefix === undefined ? {} : { prefix }) }
+    return { name: name === id ? id : `${name} (${id})`, ...rights }
   }
 }
 

@@ -7,7 +7,7 @@
  */
 import { createHmac, randomBytes } from 'node:crypto'
 import { cachedRead } from '../../api/cached-read.js'
-import { failure } from '../../core/errors.js'
+import { BelfryError, failure } from '../../core/errors.js'
 import type { StoredRecord } from '../../core/records/record.js'
 import type { RecordStore } from '../../core/store.js'
 
@@ -33,10 +33,20 @@ export class ServiceSecret {
       .digest()
   }
 
+  /** On a store that can only be read, the secret stays in this process: cursors work, and nothing else needs it. */
+  async #made(): Promise<StoredRecord | undefined> {
+    try {
+      return (await this.#records.put({ kind: KIND, id: ID, body: this.#own, ifAbsent: true })).record
+    } catch (error) {
+      if (error instanceof BelfryError && error.code === 'STORE_READ_ONLY') return undefined
+      throw error
+    }
+  }
+
   async #shared(): Promise<Buffer> {
     const found = await this.#records.get(KIND, ID)
-    const record = found ?? (await this.#records.put({ kind: KIND, id: ID, body: this.#own, ifAbsent: true })).record
-    this.#own = textOf(record)
+    const record = found ?? (await this.#made())
+    if (record !== undefined) this.#own = textOf(record)
     return Buffer.from(this.#own, 'base64')
   }
 }

@@ -14,12 +14,15 @@ import {
   parseCredential,
   secretHash,
 } from './credential.js'
+import { checkAllowed } from './targets.js'
 
 export interface TokenInfo {
   readonly id: string
   readonly name: string
   readonly role: ServiceRole
   readonly prefix?: string
+  readonly jobs?: readonly string[]
+  readonly sinks?: readonly string[]
   readonly createdAt: number
   readonly expiresAt?: number
 }
@@ -28,6 +31,10 @@ export interface NewToken {
   readonly role: ServiceRole
   readonly name?: string
   readonly prefix?: string
+  /** The jobs that its schedules may name, such as `mail.*`. Default: those with the prefix. */
+  readonly jobs?: readonly string[]
+  /** The sinks that its schedules may name. Default: those with the prefix. */
+  readonly sinks?: readonly string[]
   readonly ttlMs?: number
 }
 
@@ -42,7 +49,14 @@ export class Tokens {
   }
 
   /** Only the result holds the token's text. The store keeps its hash, so a lost token cannot be recovered. */
-  async create({ role, name, prefix, ttlMs }: NewToken): Promise<{ readonly token: string; readonly info: TokenInfo }> {
+  async create({
+    role,
+    name,
+    prefix,
+    jobs,
+    sinks,
+    ttlMs,
+  }: NewToken): Promise<{ readonly token: string; readonly info: TokenInfo }> {
     checkRole(role)
     if (prefix !== undefined) checkName(prefix, 'the prefix of a token')
     const credential = newCredential()
@@ -51,6 +65,8 @@ export class Tokens {
       name: name === undefined ? credential.id : checkName(name, 'the name of a token'),
       role,
       ...(prefix === undefined ? {} : { prefix }),
+      ...(jobs === undefined ? {} : { jobs: checkAllowed(jobs, 'jobs') }),
+      ...(sinks === undefined ? {} : { sinks: checkAllowed(sinks, 'sinks') }),
     }
     const write = { kind: KIND, id: credential.id, body, ifAbsent: true, ...(ttlMs === undefined ? {} : { ttlMs }) }
     const { record } = await this.#records.put(write)
@@ -98,13 +114,20 @@ export function checkRole(role: unknown): ServiceRole {
 /** Returns undefined for a malformed record, whose token is never valid. */
 function infoOf({ id, body, writtenAt, expiresAt }: StoredRecord): TokenInfo | undefined {
   if (typeof body !== 'object' || body === null || Array.isArray(body)) return undefined
-  const { name, role, prefix } = body as { readonly [key: string]: Json }
+  const { name, role, prefix, jobs, sinks } = body as { readonly [key: string]: Json }
   const known = SERVICE_ROLES.find((each) => each === role)
   if (known === undefined || typeof name !== 'string') return undefined
   if (prefix !== undefined && typeof prefix !== 'string') return undefined
+  if (!isList(jobs) || !isList(sinks)) return undefined
   return {
     ...{ id, name, role: known, createdAt: writtenAt },
     ...(prefix === undefined ? {} : { prefix }),
+    ...(jobs === undefined ? {} : { jobs }),
+    ...(sinks === undefined ? {} : { sinks }),
     ...(expiresAt === undefined ? {} : { expiresAt }),
   }
+}
+
+function isList(value: Json | undefined): value is readonly string[] | undefined {
+  return value === undefined || (Array.isArray(value) && value.every((each) => typeof each === 'string'))
 }

@@ -1,6 +1,8 @@
 /** An entry of the audit trail. */
 import { z } from 'zod'
-import { json, time } from './fields.js'
+import type { AuditEntry as StoredEntry } from '../audit/audit-entries.js'
+import type { Visible } from '../security/visibility.js'
+import { iso, json, time } from './fields.js'
 
 export const auditEntry = z
   .strictObject({
@@ -15,3 +17,7 @@ export const auditEntry = z
   .meta({ id: 'AuditEntry' })
 
 export type AuditEntry = z.output<typeof auditEntry>
+
+export function toAuditEntry({ at, prefix: _, ...rest }: Visible<StoredEntry>): AuditEntry {
+  return { ...rest, at: iso(at) }
+}

@@ -1,6 +1,4 @@
 import { z } from 'zod'
-import type { Page } from '../../core/store.js'
-import { problem } from '../http/problem.js'
 
 const MAX_LIMIT = 1_000
 
@@ -24,24 +22,4 @@ export function listOf<Item extends z.ZodType>(item: Item) {
     data: z.array(item),
     nextCursor: z.nullable(z.string()).meta({ description: 'Null on the last page.' }),
   })
-}
-
-/** Cursors are opaque to clients, because stores may change the form of theirs. */
-export function cursorOf(next: string | undefined): string | null {
-  return next === undefined ? null : Buffer.from(next, 'utf8').toString('base64url')
-}
-
-/** The store's `after` from a client's cursor. */
-export function after(cursor: string | undefined): { readonly after?: string } {
-  if (cursor === undefined) return {}
-  const text = Buffer.from(cursor, 'base64url').toString('utf8')
-  if (cursor !== '' && cursorOf(text) === cursor && !text.includes('\u0000')) return { after: text }
-  throw problem(400, 'REQUEST_INVALID', 'the cursor does not come from a list', {
-    errors: [{ pointer: 'cursor', message: 'it does not come from a list' }],
-    hint: 'leave it out to start from the first page',
-  })
-}
-
-export function toList<Item, Resource>({ items, next }: Page<Item>, resource: (item: Item) => Resource) {
-  return { data: items.map(resource), nextCursor: cursorOf(next) }
 }

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import type { Lease } from '../../core/locks/lease.js'
 import { shownHolder } from '../security/lock-holder.js'
+import type { Visible } from '../security/visibility.js'
 import { iso, time } from './fields.js'
 
 export const leaseResource = z
@@ -14,7 +15,10 @@ export const leaseResource = z
     acquiredAt: time,
     expiresAt: time,
     instance: z.string().exactOptional(),
-    run: z.string().exactOptional().meta({ description: 'The run whose exclusive key it is.' }),
+    run: z
+      .string()
+      .exactOptional()
+      .meta({ description: 'The run whose exclusive key it is, if the caller may see that run.' }),
     released: z.literal(true).exactOptional().meta({ description: 'Released before the end of its minimum hold.' }),
   })
   .meta({ id: 'Lease' })
@@ -30,7 +34,7 @@ export const lockResource = z
 
 export type LockResource = z.output<typeof lockResource>
 
-export function toLeaseResource(lease: Lease): LeaseResource {
+export function toLeaseResource(lease: Visible<Lease>): LeaseResource {
   const { name, holder, token, acquiredAt, expiresAt, instance, run, released } = lease
   return {
     ...{ name, holder: shownHolder(holder), token, acquiredAt: iso(acquiredAt), expiresAt: iso(expiresAt) },

@@ -3,6 +3,7 @@ import type { ErrorRecord } from '../../core/errors.js'
 import { ORIGINS, type Run, WAITS_FOR } from '../../core/runs/run.js'
 import { ENQUEUE_OUTCOMES } from '../../core/store.js'
 import type { Caller } from '../security/caller.js'
+import type { Visible } from '../security/visibility.js'
 import { iso, json, keep, runState, skipReason, time, whenBusy } from './fields.js'
 
 const runError = z
@@ -56,12 +57,13 @@ export type RunResource = z.output<typeof runResource>
 export const enqueued = z
   .strictObject({
     outcome: z.enum(ENQUEUE_OUTCOMES),
-    runId: z
-      .string()
-      .meta({ description: 'The new run, or the run that it is a duplicate of, or that holds the key.' }),
-    run: z
-      .nullable(runResource)
-      .meta({ description: 'The run now; null if it has ended and its history is not kept.' }),
+    runId: z.nullable(z.string()).meta({
+      description:
+        'The new run, or the run that it is a duplicate of, or that holds the key; null if the caller may not see that run.',
+    }),
+    run: z.nullable(runResource).meta({
+      description: 'The run now; null if it has ended and its history is not kept, or if the caller may not see it.',
+    }),
   })
   .meta({ id: 'EnqueueOutcome' })
 
@@ -90,7 +92,7 @@ export const runSummary = runResource.omit({ payload: true, result: true, toOpti
 
 export type RunSummary = z.output<typeof runSummary>
 
-export function toRunSummary(run: Run): RunSummary {
+export function toRunSummary(run: Visible<Run>): RunSummary {
   const { payload: _, result: __, toOptions: ___, error, ...rest } = toRunResource(run, { role: 'viewer' })
   return error === undefined ? rest : { ...rest, error: withoutStack(error) }
 }
@@ -104,7 +106,7 @@ function visibleError({ role }: Pick<Caller, 'role'>, { excerpt, ...error }: Err
   return excerpt === undefined || role === 'viewer' ? error : { ...error, excerpt }
 }
 
-export function toRunResource(run: Run, caller: Pick<Caller, 'role'>): RunResource {
+export function toRunResource(run: Visible<Run>, caller: Pick<Caller, 'role'>): RunResource {
   const { id, state, target, origin, schedule, tick, backfill, payload, priority, keep, key, dedupe } = run
   const { waitsFor, reason, createdAt, readyAt, startBy, attempt, failures, takeovers, token, instance } = run
   const { startedAt, finishedAt, cancelRequested, result, error } = run

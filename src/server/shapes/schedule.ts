@@ -6,6 +6,7 @@ import { DEFAULTS, LIMITS } from '../../core/defaults.js'
 import { MISSED_POLICIES, ON_FINISH } from '../../core/policies.js'
 import { DST_GAPS, DST_REPEATS } from '../../time/cron.js'
 import { MAX_INSTANTS } from '../../time/instants.js'
+import type { Visible } from '../security/visibility.js'
 import {
   cron,
   duration,
@@ -141,7 +142,7 @@ export function toRecent({ last, p95Ms }: RecentRuns = {}): z.output<typeof rece
   }
 }
 
-export function toScheduleResource(view: ScheduleView): ScheduleResource {
+export function toScheduleResource(view: Visible<ScheduleView>): ScheduleResource {
   const { id, version, state, description, next, definition, createdAt, updatedAt } = view
   const { remaining, pausedAt, pauseNote, finishedAt } = view
   const { app, key } = definition

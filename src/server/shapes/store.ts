@@ -72,10 +72,12 @@ export const stats = z
     now: time,
     instances: z.strictObject({ live: z.int(), gone: z.int() }),
     freeze: freezeState,
-    due: atLeast.meta({ description: 'Runs that could start now.' }),
-    ready: atLeast,
-    waiting: atLeast,
-    running: atLeast,
+    due: atLeast.exactOptional().meta({
+      description: 'Runs that could start now. Counts of all runs are absent for callers who do not see all runs.',
+    }),
+    ready: atLeast.exactOptional(),
+    waiting: atLeast.exactOptional(),
+    running: atLeast.exactOptional(),
   })
   .meta({ id: 'Stats' })
 

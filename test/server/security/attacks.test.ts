@@ -209,7 +209,7 @@ describe('a token for shop/', () => {
     ' shop/1',
   ])('cannot create schedule %j outside its prefix by a path trick', async (id) => {
     const headers = bearer(await service.token({ role: 'admin', prefix: 'shop/' }))
-    const body = { every: '1h', job: 'x' }
+    const body = { every: '1h', job: 'shop/x' }
     const put = await service.ask(`/v1/schedules/${encodeURIComponent(id)}`, { method: 'PUT', headers, body })
     const post = await service.ask('/v1/schedules', { method: 'POST', headers, body: { id, ...body } })
     const { items } = await service.belfry.schedules.list()

@@ -24,8 +24,13 @@ export interface SecuredService {
   close(): Promise<void>
 }
 
-export async function securedService(options: AuthoriseOptions = {}): Promise<SecuredService> {
-  const belfry = createBelfry({ store: memory(), roles: [], logger: silentLogger })
+export interface SecuredOptions extends AuthoriseOptions {
+  /** Default: an instance on a memory store that runs nothing. */
+  readonly belfry?: Belfry
+}
+
+export async function securedService({ belfry: given, ...options }: SecuredOptions = {}): Promise<SecuredService> {
+  const belfry = given ?? createBelfry({ store: memory(), roles: [], logger: silentLogger })
   await belfry.start()
   const server = createServer(belfry, { authorise: tokenAuthorise(belfry.records, options), logger: silentLogger })
   const tokens = new Tokens(belfry.records)
