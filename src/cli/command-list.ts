@@ -116,6 +116,11 @@ export const GROUPS: readonly CommandGroup[] = [
       ),
       entry('token', 'create and revoke API tokens', async () => (await import('./commands/token.js')).tokenCommand),
       entry(
+        'webhook-secret',
+        'print what a receiver of webhooks verifies with',
+        async () => (await import('./commands/webhook-secret.js')).webhookSecretCommand,
+      ),
+      entry(
         'completion',
         'print a completion script for a shell',
         async () => (await import('./commands/completion.js')).completionCommand,

@@ -28,15 +28,18 @@ import { refusedOutcome, unreachableOutcome } from './outcomes.js'
 import { type Agents, post } from './post.js'
 import { type FindReceiver, parseHeaders, parseUrl, type Receiver, receiverFinder } from './receiver.js'
 import { type Contact, ReceiverLimits, SILENCES } from './receiver-limits.js'
-import { parseSecrets, signatures } from './signature.js'
+import { parseSecrets, type Secret, signatures } from './signature.js'
 import { SlowCalls } from './slow-calls.js'
+
+export { receiverSecret } from './signature.js'
 
 export interface WebhookOptions extends DeliveryOptions, FormatOptions {
   /** The receiver's URL. Without it every schedule must give one, as `toOptions.url`. */
   readonly url?: string
   /**
-   * Secrets `whsec_…`, from the environment. During a rotation there may be several, and each signs. Without any,
-   * requests are not signed.
+   * Secrets `whsec_…` (HMAC) or `whsk_…` (Ed25519), from the environment. During a rotation there may be several, and each
+   * signs. Without any, requests are not signed. A receiver outside of `url` does not get the sink's `whsec_…`, but one that is
+   * derived for its origin: `receiverSecret` and `belfry webhook-secret` compute it.
    */
   readonly secrets?: readonly (string | undefined)[]
   /**
@@ -91,7 +94,7 @@ export function webhook(options: WebhookOptions): Sink {
 interface Parts {
   readonly guard: AddressGuard
   readonly find: FindReceiver
-  readonly secrets: readonly Buffer[]
+  readonly secrets: readonly Secret[]
   readonly encode: Encode
   readonly delivery: DeliveryOptions
 }
@@ -213,7 +216,7 @@ class Webhook implements Sink {
    * Encodes a message. The timestamp is the store's time, because receivers refuse old timestamps and an instance's
    * clock may be wrong by hours.
    */
-  #encode(message: SinkMessage, { lines }: Receiver): { headers: readonly string[]; body: string } {
+  #encode(message: SinkMessage, { lines, url, isTrusted }: Receiver): { headers: readonly string[]; body: string } {
     const { encode, secrets } = this.#parts
     const { contentType, body, headers: beside } = encode(message)
     const id = headerText(message.id)
@@ -221,7 +224,10 @@ class Webhook implements Sink {
     const headers = [...lines, 'content-type', contentType, 'content-length', String(Buffer.byteLength(body))]
     headers.push('webhook-id', id, 'webhook-timestamp', String(seconds))
     for (const name in beside) headers.push(name, headerText(beside[name] ?? ''))
-    if (secrets.length > 0) headers.push('webhook-signature', signatures(secrets, id, seconds, body))
+    if (secrets.length > 0) {
+      const origin = isTrusted ? undefined : url.origin
+      headers.push('webhook-signature', signatures(secrets, { id, seconds, body, origin }))
+    }
     return { headers, body }
   }
 }

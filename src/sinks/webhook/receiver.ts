@@ -14,12 +14,18 @@ export interface Receiver {
   readonly lines: readonly string[]
   /** Whether this is the sink's own receiver. If it is unreachable, the whole sink is. */
   readonly isOwn: boolean
+  /** Whether the URL is the sink's own or below it, so that it gets what the sink shares with its receiver. */
+  readonly isTrusted: boolean
 }
 
-export function receiver(url: URL, headers: Readonly<Record<string, string>>, isOwn: boolean): Receiver {
+export function receiver(
+  url: URL,
+  headers: Readonly<Record<string, string>>,
+  { isOwn, isTrusted }: Pick<Receiver, 'isOwn' | 'isTrusted'>,
+): Receiver {
   const all = new Map([['user-agent', 'belfry']])
   for (const [name, value] of Object.entries(headers)) all.set(name.toLowerCase(), value)
-  return { url, address: addressOf(url), lines: ['host', url.host, ...[...all].flat()], isOwn }
+  return { url, address: addressOf(url), lines: ['host', url.host, ...[...all].flat()], isOwn, isTrusted }
 }
 
 const TOKEN = /^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}$/
@@ -77,6 +83,8 @@ function headerProblem(name: string, value: unknown): string | undefined {
   return 'must be printable ASCII of at most 1024 characters'
 }
 
+const OWN = { isOwn: true, isTrusted: true }
+
 /** The receiver of a sink with a URL. */
 export interface OwnReceiver {
   readonly url: URL
@@ -104,17 +112,17 @@ export function receiverFinder(
     headers: { own: own.headers, reserved: NEVER, problem: headerProblem },
     isKeyHarmless: !isOrdered,
   })
-  const fixed = own.url === undefined ? undefined : receiver(own.url, own.headers, true)
+  const fixed = own.url === undefined ? undefined : receiver(own.url, own.headers, OWN)
   return (options, key) => {
     const { headers, given, texts } = parse(options, key)
     if (texts.url === undefined) {
       if (fixed === undefined)
         throw invalid('this sink has no url of its own: the schedule must give one, as toOptions.url')
-      return headers === own.headers ? fixed : receiver(fixed.url, headers, true)
+      return headers === own.headers ? fixed : receiver(fixed.url, headers, OWN)
     }
     const url = new URL(texts.url)
-    if (own.url === undefined || isWithin(url, own.url)) return receiver(url, headers, false)
-    return receiver(url, given, false)
+    const isTrusted = own.url !== undefined && isWithin(url, own.url)
+    return receiver(url, own.url === undefined || isTrusted ? headers : given, { isOwn: false, isTrusted })
   }
 }
 
