@@ -70,6 +70,7 @@ export const DEFAULTS = {
     port: 7_420,
     graceMs: 10 * SECOND_MS,
     requestsPerSecondOfAddress: 5_000,
+    maxConnections: 2_000,
     wrongTokensPerSecond: 2,
   },
   /** `belfry crontab` */

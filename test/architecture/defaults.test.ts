@@ -54,6 +54,7 @@ const CLAIMS: readonly (readonly [file: string, ...texts: readonly (string | Reg
     row('maxBatch', `\`${server.batch}\``),
     row('rate', `\`${server.requestsPerSecond}\``),
     row('cpuRate', `\`${server.cpuMsPerSecond}\``),
+    row('maxConnections', `\`${serve.maxConnections}\``),
     row('addressRate', `\`${serve.requestsPerSecondOfAddress}\``),
     row('guessRate', `\`${serve.wrongTokensPerSecond}\``),
   ],

@@ -24,6 +24,7 @@ export function serveCommand(command: Command): Command {
     .option('--max-batch <count>', `schedules or runs in one request (${SERVER.batch})`)
     .option('--rate <count>', `requests a second with one token (${SERVER.requestsPerSecond})`)
     .option('--cpu-rate <ms>', `milliseconds of CPU a second for one token (${SERVER.cpuMsPerSecond})`)
+    .option('--max-connections <count>', `connections at once (${SERVE.maxConnections})`)
     .option('--address-rate <count>', `requests a second from one address (${SERVE.requestsPerSecondOfAddress})`)
     .option('--guess-rate <count>', `invalid tokens a second from one address (${SERVE.wrongTokensPerSecond})`)
     .option('--app <name>', 'the app of this process')

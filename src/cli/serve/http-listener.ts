@@ -3,7 +3,9 @@
  *
  * - A head that is late or malformed gets a one-line answer, and its connection is closed.
  * - A body that stalls is cut off. A body must also arrive within a limit, except for an import, which may take any time.
- * - A client must read its answers: a connection without traffic is closed.
+ * - A client must read its answers: a connection without traffic is closed, its next request waits until it has read the
+ *   answer to the one before, and unread answers have a limit in all.
+ * - The number of connections has a limit. Near it, idle ones are closed.
  * - Requests that arrive in one turn of the event loop are handled together, so that their writes share a transaction
  *   (bench `api`, create on SQLite: 2.5 times the rate).
  * - `close` accepts no more connections, finishes the requests in flight, and answers them with `Connection: close`.
@@ -12,15 +14,20 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo, Socket } from 'node:net'
 import { setImmediate } from 'node:timers'
 import { getRequestListener } from '@hono/node-server'
+import { DEFAULTS } from '../../core/defaults.js'
 import { failure } from '../../core/errors.js'
 import { problem, problemResponse } from '../../server/http/problem.js'
 import type { RequestInfo } from '../../server/index.js'
 import type { AddressOf } from './client-address.js'
+import { ConnectionTurns } from './connection-turns.js'
+import { UnreadAnswers } from './unread-answers.js'
 
 export interface HttpListenerOptions {
   readonly fetch: (request: Request, info: RequestInfo) => Response | Promise<Response>
   readonly addressOf: AddressOf
   readonly timings?: Partial<Timings>
+  /** Default 2,000. */
+  readonly maxConnections?: number
 }
 
 export interface Timings {
@@ -37,6 +44,8 @@ export interface Timings {
 const TIMINGS: Timings = { headMs: 10_000, bodyMs: 30_000, idleMs: 15_000, stillMs: 120_000 }
 /** Longer than the keep-alive of most proxies: the proxy closes first, and never sends into a connection closed here. */
 const KEEP_ALIVE_MS = 75_000
+const MAX_UNREAD_BYTES = 64 * 1_048_576
+const UNREAD_WATCH_MS = 200
 const STREAMS = /^[^?]*:import(\?|$)/
 
 /** A body that is still arriving. */
@@ -54,10 +63,13 @@ export class HttpListener {
   /** Requests that arrived in the current turn of the event loop. */
   #arrived: ServerResponse<IncomingMessage>[] = []
   readonly #bodies = new WeakMap<IncomingMessage, Progress>()
-  #watch: NodeJS.Timeout | undefined
+  readonly #turns = new ConnectionTurns((response) => this.#arrive(response))
+  readonly #unread = new UnreadAnswers(MAX_UNREAD_BYTES)
+  #watches: NodeJS.Timeout[] = []
   #closing = false
 
-  constructor({ fetch, addressOf, timings = {} }: HttpListenerOptions) {
+  constructor(options: HttpListenerOptions) {
+    const { fetch, addressOf, timings = {}, maxConnections = DEFAULTS.serve.maxConnections } = options
     this.#timings = { ...TIMINGS, ...timings }
     const { headMs, stillMs } = this.#timings
     this.#listener = getRequestListener(
@@ -74,6 +86,9 @@ export class HttpListener {
     // Closes the connection of a client that stops reading its answer, which frees the answer's memory.
     this.#server.timeout = stillMs
     this.#server.on('clientError', refuse)
+    this.#server.maxConnections = maxConnections
+    this.#server.on('connection', () => void this.#makeRoom(maxConnections))
+    this.#server.on('drop', () => this.#server.closeIdleConnections())
   }
 
   /** The number of requests in flight. */
@@ -87,7 +102,10 @@ export class HttpListener {
       this.#server.listen(port, host, resolve)
     })
     const { bodyMs, idleMs } = this.#timings
-    this.#watch = setInterval(() => this.#watchBodies(), Math.min(idleMs, bodyMs) / 4)
+    this.#watches = [
+      setInterval(() => this.#watchBodies(), Math.min(idleMs, bodyMs) / 4),
+      setInterval(() => this.#unread.watch(this.#inFlight, performance.now()), UNREAD_WATCH_MS),
+    ]
     return this.#server.address() as AddressInfo
   }
 
@@ -102,13 +120,24 @@ export class HttpListener {
     await closed
     clearTimeout(timer)
     clearInterval(sweep)
-    clearInterval(this.#watch)
+    for (const watch of this.#watches) clearInterval(watch)
   }
 
   #begin(response: ServerResponse<IncomingMessage>): void {
     if (this.#closing) response.shouldKeepAlive = false
     this.#inFlight.add(response)
     response.on('close', () => this.#inFlight.delete(response))
+    this.#turns.enter(response)
+  }
+
+  /** Near the limit, connections that wait for their next request are closed, so that new ones find a place. */
+  #makeRoom(maxConnections: number): void {
+    this.#server.getConnections((_, count) => {
+      if (count >= maxConnections * 0.9) this.#server.closeIdleConnections()
+    })
+  }
+
+  #arrive(response: ServerResponse<IncomingMessage>): void {
     if (this.#arrived.push(response) === 1) setImmediate(() => this.#handleArrived())
   }
 

@@ -46,7 +46,7 @@ export async function runServe(settings: ServeSettings): Promise<void> {
     await belfry.start()
     const server = createServer(belfry, serverOptions(settings, belfry.records, log))
     const fetch = withRoles(settings, belfry, server.fetch, () => shutdown.isRequested)
-    const listener = new HttpListener({ fetch, addressOf })
+    const listener = new HttpListener({ fetch, addressOf, maxConnections: settings.maxConnections })
     const { address, port } = await listener.listen(settings.host, settings.port)
     announce(log, settings, location.name, `http://${address.includes(':') ? `[${address}]` : address}:${port}`)
     const signal = await shutdown.requested

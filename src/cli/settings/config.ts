@@ -20,7 +20,7 @@ export interface Setting<Value> {
 const NAMES = [
   ...(['store', 'schema', 'url', 'token', 'output', 'migrate', 'host', 'port', 'roles', 'auth', 'hosts'] as const),
   ...(['origins', 'proxies', 'openMetrics', 'app', 'release', 'log', 'logLevel', 'grace', 'maxBody'] as const),
-  ...(['maxBatch', 'rate', 'cpuRate', 'addressRate', 'guessRate', 'sinks'] as const),
+  ...(['maxBatch', 'rate', 'cpuRate', 'maxConnections', 'addressRate', 'guessRate', 'sinks'] as const),
 ] as const
 
 export type SettingName = (typeof NAMES)[number]

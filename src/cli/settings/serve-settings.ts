@@ -45,6 +45,7 @@ const TABLE = {
   cpuRate: setting(wholeNumber(1, 1_000_000), DEFAULTS.server.cpuMsPerSecond),
   addressRate: setting(wholeNumber(1, 1_000_000), DEFAULTS.serve.requestsPerSecondOfAddress),
   guessRate: setting(wholeNumber(1, 1_000_000), DEFAULTS.serve.wrongTokensPerSecond),
+  maxConnections: setting(wholeNumber(1, 1_000_000), DEFAULTS.serve.maxConnections),
   sinks: setting(object, {}),
 }
 

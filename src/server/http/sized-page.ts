@@ -5,6 +5,7 @@
 import { breather } from '../../core/in-turns.js'
 import type { Page } from '../../core/store.js'
 import { afterCursor, type List, nextCursor } from '../security/cursors.js'
+import { AtMost } from './at-most.js'
 import { content, type Reply } from './reply.js'
 import type { ServerContext } from './route.js'
 
@@ -25,8 +26,21 @@ interface Wanted {
   readonly limit: number
 }
 
+/** Pages in the making take memory, and more at once would not make them any faster. */
+const making = new AtMost(8)
+
 /** Reads portions by `read` until the page is full, and converts their items. */
-export async function sizedPage<Item>(
+export function sizedPage<Item>(
+  c: ServerContext,
+  list: List,
+  wanted: Wanted,
+  read: (place: Place) => Promise<Page<Item>>,
+  resource: (item: Item) => unknown,
+): Promise<Reply> {
+  return making.run(() => makePage(c, list, wanted, read, resource))
+}
+
+async function makePage<Item>(
   c: ServerContext,
   list: List,
   { limit, cursor }: Wanted,

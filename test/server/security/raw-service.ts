@@ -31,10 +31,11 @@ export interface RawServiceOptions extends AuthoriseOptions {
   readonly timings?: Partial<Timings>
   readonly proxies?: readonly string[]
   readonly bodyBytes?: number
+  readonly maxConnections?: number
 }
 
 export async function rawService(options: RawServiceOptions = {}): Promise<RawService> {
-  const { timings = {}, proxies = [], bodyBytes, ...authorise } = options
+  const { timings = {}, proxies = [], bodyBytes, maxConnections, ...authorise } = options
   const belfry = createBelfry({ store: memory(), roles: [], logger: silentLogger })
   await belfry.start()
   const server = createServer(belfry, {
@@ -46,6 +47,7 @@ export async function rawService(options: RawServiceOptions = {}): Promise<RawSe
     fetch: (request, info) => server.fetch(request, info),
     addressOf: clientAddress(proxies),
     timings,
+    ...(maxConnections === undefined ? {} : { maxConnections }),
   })
   const { port } = await listener.listen('127.0.0.1', 0)
   const { token } = await new Tokens(belfry.records).create({ role: 'admin' })
