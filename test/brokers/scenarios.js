@@ -20,7 +20,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
  * @property {boolean} [everyVariant] once per variant of the cluster
  * @property {number} [variantCount] only the last so many variants
  * @property {boolean} [withRefusedVariant] with wrong credentials: no event arrives or fails permanently, and the log names the reason
- * @property {boolean} [firstNodeFreezes] on a destination without replicas: events of the other nodes must not be late
+ * @property {boolean} [firstNodeFreezes] on a destination with two replicas: events of partitions on the other nodes must not be late
  * @property {(context: FaultContext) => Promise<void>} fault
  */
 
@@ -42,7 +42,7 @@ export const SCENARIOS = [
     ordered: true,
     fault: (context) => leaderFrozen(context, 20_000),
   },
-  { name: 'one broker frozen, no replicas', seconds: 45, firstNodeFreezes: true, fault: firstFrozen },
+  { name: 'one broker frozen, two replicas', seconds: 45, firstNodeFreezes: true, fault: firstFrozen },
   { name: 'two of three killed', seconds: 45, fault: twoKilled },
   { name: 'Belfry killed six times', seconds: 40, fault: belfryKilled },
   {

@@ -17,7 +17,7 @@
  * @property {number} [p99Ms]
  * @property {number} [maxMs]
  * @property {number} [silentMs] the longest time in which the broker stored nothing
- * @property {number} [othersMaxMs] the longest delay of an event outside of the places that a frozen node leads
+ * @property {number} [othersMaxMs] the longest delay of an event in places that are not on the frozen node
  */
 
 const FIELDS = ['id', 'generated_at', 'schedule_id', 'payload']
@@ -27,7 +27,7 @@ const MOST_EXAMPLES = 3
  * @param {ReadonlySet<string>} expected
  * @param {readonly import('./cluster.js').Arrived[]} arrived
  * @param {{ isOrdered: boolean, prefix: string, frozen?: readonly string[] }} load `prefix`: events of other schedules do
- * not belong to the load; `frozen`: the places that a frozen node leads
+ * not belong to the load; `frozen`: the places on the frozen node
  * @returns {Verdict}
  */
 export function verify(expected, arrived, { isOrdered, prefix, frozen = [] }) {

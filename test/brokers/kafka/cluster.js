@@ -182,14 +182,15 @@ class KafkaCluster {
   }
 
   /** @param {string} name */
-  makeUnreplicated(name) {
-    return this.#createTopic(name, 1, { 'min.insync.replicas': '1' })
+  makeOnTwoNodes(name) {
+    return this.#createTopic(name, 2, { 'min.insync.replicas': '1' })
   }
 
   /** @param {string} node @param {string} topic */
   async placesOf(node, topic) {
     const partitions = await this.#partitions([topic])
-    return partitions.filter(({ leader }) => `broker-${leader}` === node).map(({ partitionId }) => String(partitionId))
+    const own = partitions.filter(({ replicas }) => replicas.some((id) => `broker-${id}` === node))
+    return own.map(({ partitionId }) => String(partitionId))
   }
 
   /** @param {string} name @param {number} replicas @param {Record<string, string>} settings */

@@ -7,6 +7,7 @@ import { eventually, LocalCluster } from '../local-cluster.js'
 import { entriesOf, NO_STREAM, SETTINGS, server, tell, terminate } from './server.js'
 
 /** @typedef {import('../cluster.js').Cluster} Cluster */
+/** @typedef {[number, number, [string, number]][]} Slots from, to, and the address of the master */
 
 const NODES = ['redis-1', 'redis-2', 'redis-3', 'redis-4', 'redis-5', 'redis-6']
 
@@ -73,8 +74,25 @@ class RedisCluster {
   kill = (/** @type {string} */ node) => this.#cluster.kill(node)
   start = (/** @type {string} */ node) => this.#cluster.start(node)
   freeze = (/** @type {string} */ node) => this.#cluster.freeze(node)
-  thaw = (/** @type {string} */ node) => this.#cluster.thaw(node)
   stop = () => this.#cluster.stop()
+
+  /**
+   * Waits for the failover first. Replication is asynchronous: until then a woken master would confirm entries that the
+   * failover drops, which no client can prevent.
+   * @param {string} node
+   */
+  async thaw(node) {
+    const own = this.#ports.get(node)
+    const others = [...this.#ports].filter(([name]) => name !== node)
+    await eventually(async () => {
+      for (const [name, port] of others) {
+        const slots = /** @type {Slots} */ (await tell(port, 'CLUSTER', 'SLOTS'))
+        if (slots.some(([, , [, master]]) => Number(master) === own))
+          throw new Error(`for ${name}, ${node} is a master`)
+      }
+    })
+    await this.#cluster.thaw(node)
+  }
 
   /** @param {string} stream */
   async leaderOf(stream) {
@@ -121,7 +139,7 @@ class RedisCluster {
       for (const [name, port] of this.#ports) {
         if (!this.#cluster.process(name).isRunning) continue
         const slot = Number(await tell(port, 'CLUSTER', 'KEYSLOT', stream))
-        const slots = /** @type {[number, number, [string, number]][]} */ (await tell(port, 'CLUSTER', 'SLOTS'))
+        const slots = /** @type {Slots} */ (await tell(port, 'CLUSTER', 'SLOTS'))
         const found = slots.find(([from, to]) => slot >= from && slot <= to)
         if (found !== undefined) return Number(found[2][1])
       }

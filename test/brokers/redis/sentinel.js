@@ -81,8 +81,19 @@ class SentinelCluster {
   kill = (/** @type {string} */ node) => this.#cluster.kill(node)
   start = (/** @type {string} */ node) => this.#cluster.start(node)
   freeze = (/** @type {string} */ node) => this.#cluster.freeze(node)
-  thaw = (/** @type {string} */ node) => this.#cluster.thaw(node)
   stop = () => this.#cluster.stop()
+
+  /**
+   * Waits for the failover first. Replication is asynchronous: until then a woken master would confirm entries that the
+   * failover drops, which no client can prevent.
+   * @param {string} node
+   */
+  async thaw(node) {
+    await eventually(async () => {
+      if ((await this.leaderOf()) === node) throw new Error(`${node} is still the master`)
+    })
+    await this.#cluster.thaw(node)
+  }
 
   async leaderOf() {
     const port = await this.#master()
