@@ -3,15 +3,16 @@
  *
  * - After a leader change or a broken connection the queue retries the request, first soon and then once a second. Most
  *   failovers end within the time limit, and cost no attempt of a run.
- * - A hanging leader must not block other partitions, since one call of `deliver` has messages for many. If this
- *   partition has no answer for 2 s while other partitions answer later requests, the queue gives its messages up, and
- *   the engine retries them. Until the request ends, new messages are refused at once. If the slow leader still
- *   acknowledges a message, its id is remembered. The retry then counts as delivered, and nothing is written twice.
+ * - A partition in trouble must not block others, since one call of `deliver` has messages for many. If this partition
+ *   writes nothing for 2 s while other partitions answer later requests, the queue gives its messages up, and the engine
+ *   retries them. They count as failed, because the cluster is reachable. Until the request ends, new messages are refused
+ *   at once. If a slow leader still acknowledges a message, its id is remembered. The retry then counts as delivered, and
+ *   nothing is written twice. From then on the queue gives up after 0.5 s, until a message is written.
  * - When no partition gets an answer, the queue waits until the request timeout, because no other partition is held up.
  * - Messages count as written only if the answer names their partition, even if the answer is a success.
  *
  *     idle ──add──▶ sending ──written──▶ idle
- *                      ├──error──▶ pause, and send again        (at most 12 s)
+ *                      ├──error──▶ pause, and send again        (at most 12 s, or 2 s while others answer)
  *                      └──2 s behind the others──▶ given up ──answer or error──▶ resting (1 s) ──▶ idle
  */
 import { type Clock, sleep } from '../../core/clock.js'
@@ -56,8 +57,8 @@ export interface SharedState {
 const MOST_BYTES = 900_000
 const FIRST_PAUSE_MS = 100
 const LONGEST_PAUSE_MS = 1_000
-/** How long a partition may be silent while others answer. */
-const SILENCE_MS = 2_000
+/** How long a partition may write nothing while others answer: at first, and after it was given up. */
+const BEHIND_MS = { first: 2_000, later: 500 }
 const RECHECK_MS = 500
 /** How long a request is retried while no partition answers; a failover of Kafka takes about nine seconds. */
 const MOST_RETRYING_MS = 12_000
@@ -72,6 +73,8 @@ export class PartitionQueue {
   /** When the first failed request began; undefined after a success. */
   #failingSince: number | undefined
   #isGivenUp = false
+  /** How long this partition may be behind the others. */
+  #behindMs = BEHIND_MS.first
   #restsUntil = Number.NEGATIVE_INFINITY
   /** The outcome of messages added while the partition is given up or resting. */
   #refusal: Undelivered | undefined
@@ -129,7 +132,7 @@ export class PartitionQueue {
     const { topic, partition, link, clock, shared } = this.#options
     const begunAt = clock.monotonic()
     this.#failingSince ??= begunAt
-    const cancelWatch = this.#watch(SILENCE_MS)
+    const cancelWatch = this.#watch(this.#behindMs)
     let client: KafkaClient | undefined
     try {
       client = await link.get()
@@ -138,6 +141,7 @@ export class PartitionQueue {
       shared.answered = Math.max(shared.answered, begunAt)
       if (this.#isGivenUp) for (const { id } of part) shared.writtenLate(topic, id)
       this.#endTrouble()
+      this.#behindMs = BEHIND_MS.first
       this.#most = Number.POSITIVE_INFINITY
       for (const { settle } of part) settle(DELIVERED)
     } catch (error) {
@@ -179,8 +183,10 @@ export class PartitionQueue {
   async #again(part: readonly Item[], outcome: Undelivered, isHopeless: boolean): Promise<void> {
     const { clock } = this.#options
     const triedMs = clock.monotonic() - (this.#failingSince ?? 0)
-    if (isHopeless || this.#isGivenUp || triedMs >= MOST_RETRYING_MS) {
-      this.#settleAll(outcome)
+    const isBehind = !isHopeless && this.#isBehind
+    if (isHopeless || this.#isGivenUp || triedMs >= (isBehind ? this.#behindMs : MOST_RETRYING_MS)) {
+      if (isBehind) this.#behindMs = BEHIND_MS.later
+      this.#settleAll(isBehind ? ofPartition(outcome) : outcome)
       this.#rest()
       return
     }
@@ -198,18 +204,23 @@ export class PartitionQueue {
   }
 
   #watch(delayMs: number): () => void {
-    const { clock, shared } = this.#options
+    const { clock } = this.#options
     let cancel = clock.after(delayMs, () => {
-      const since = this.#failingSince
-      const isBehind = since !== undefined && shared.answered > since && clock.monotonic() - since >= SILENCE_MS
-      if (isBehind) this.#giveUp()
+      const triedMs = clock.monotonic() - (this.#failingSince ?? Number.POSITIVE_INFINITY)
+      if (this.#isBehind && triedMs >= this.#behindMs) this.#giveUp()
       else cancel = this.#watch(RECHECK_MS)
     })
     return () => cancel()
   }
 
+  /** Whether other partitions have answered requests that are newer than the oldest one that failed here. */
+  get #isBehind(): boolean {
+    return this.#failingSince !== undefined && this.#options.shared.answered > this.#failingSince
+  }
+
   #giveUp(): void {
     this.#isGivenUp = true
+    this.#behindMs = BEHIND_MS.later
     this.#settleAll(this.#silent())
   }
 
@@ -232,11 +243,16 @@ export class PartitionQueue {
 
   #silent(): Undelivered {
     const error = failure('SINK_UNREACHABLE', `the leader of ${this.#name} does not answer; other partitions do`)
-    return { delivered: false, error, unreachable: true }
+    return { delivered: false, error }
   }
 
   get #name(): string {
     const { topic, partition } = this.#options
     return partition === undefined ? `topic ${quote(topic)}` : `partition ${partition} of topic ${quote(topic)}`
   }
+}
+
+/** The outcome without the claim that the cluster is unreachable. */
+function ofPartition({ unreachable, ...outcome }: Undelivered): Undelivered {
+  return outcome
 }

@@ -101,7 +101,7 @@ describe('lanes to Kafka', () => {
     await cluster.clock.advance(100)
     expect([...first, ...others]).toEqual([undefined, yes, yes])
     await cluster.clock.advance(2_500)
-    expect(first).toMatchObject([{ delivered: false, unreachable: true }])
+    expect(first).toMatchObject([{ delivered: false, error: { message: /partition 0 .* other partitions do/ } }])
     const second = cluster.deliver('events', KEYS[0], KEYS[1])
     await cluster.clock.advance(10)
     expect(second).toMatchObject([{ delivered: false, untried: true }, yes])
@@ -120,13 +120,45 @@ describe('lanes to Kafka', () => {
     await cluster.clock.advance(100)
     cluster.deliver('events', KEYS[1])
     await cluster.clock.advance(3_000)
-    expect(first).toMatchObject([{ delivered: false, unreachable: true }])
+    expect(first).toMatchObject([{ delivered: false }])
     for (const resolve of cluster.hanging) resolve()
     await cluster.clock.advance(10)
     const again = cluster.deliver('events', KEYS[0])
     await cluster.clock.advance(10)
     expect(again).toEqual([yes])
     expect(cluster.written['events 0']).toEqual([KEYS[0]])
+  })
+
+  it('report no outage of the cluster while other partitions answer', async () => {
+    const cluster = new ScriptedCluster()
+    cluster.answers.set('events 0', 'hangs')
+    cluster.answers.set('events 1', { code: 5 })
+    const outcomes = cluster.deliver('events', KEYS[0], KEYS[1])
+    for (let second = 0; second < 20; second += 1) {
+      cluster.deliver('events', KEYS[2])
+      await cluster.clock.advance(1_000)
+    }
+    expect(outcomes).toMatchObject([{ delivered: false }, { delivered: false }])
+    for (const outcome of outcomes) expect(outcome).not.toHaveProperty('unreachable')
+  })
+
+  it('hold up a call for two seconds while other partitions answer, and after that for half a second', async () => {
+    const cluster = new ScriptedCluster()
+    cluster.answers.set('events 0', { code: 5 })
+    const heldMs = async () => {
+      const outcomes = cluster.deliver('events', KEYS[0])
+      let ms = 0
+      for (; outcomes[0] === undefined; ms += 100) {
+        cluster.deliver('events', KEYS[2])
+        await cluster.clock.advance(100)
+      }
+      await cluster.clock.advance(1_500)
+      return ms
+    }
+    const held = [await heldMs(), await heldMs()]
+    expect(held[0]).toBeGreaterThanOrEqual(2_000)
+    expect(held[0]).toBeLessThanOrEqual(3_100)
+    expect(held[1]).toBeLessThanOrEqual(1_000)
   })
 
   it('wait while no partition answers', async () => {
