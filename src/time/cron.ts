@@ -105,7 +105,7 @@ export class CronTimeline implements Timeline {
   }
 
   describe(): string {
-    this.#description ??= describeCron(this.#expression, this.#zone.name)
+    this.#description ??= describeCron(this.#expression, this.#fields, this.#zone.name)
     return this.#description
   }
 
