@@ -1,6 +1,16 @@
 /** The two day fields, with their modifiers: `L`, `L-3`, `LW`, `15W`, `FRI#2`, `FRI#L`, `+`. */
-import { bad, eachValue, entries, type Field, range, readNumber, readRange, readValue, WEEKDAY } from './cron-values.js'
-import { quote } from './error.js'
+import {
+  asGiven,
+  bad,
+  eachValue,
+  entries,
+  type Field,
+  range,
+  readNumber,
+  readRange,
+  readValue,
+  WEEKDAY,
+} from './cron-values.js'
 
 const ALL_MONTH_DAYS = -1 >>> 1
 
@@ -23,14 +33,14 @@ export function readMonthDays(field: Field) {
 function readFromLast(field: Field, text: string, at: number): number {
   if (text === 'L') return 0
   const days = text[1] === '-' ? readNumber(text.slice(2)) : undefined
-  if (days === undefined) throw bad(field, at, `${quote(text)} is not understood; write L, L-3 or LW`)
+  if (days === undefined) throw bad(field, at, `${asGiven(field, text, at)} is not understood; write L, L-3 or LW`)
   if (days < 1 || days > 30) throw range(field, at, `${text}: ${days} is out of range 1–30`)
   return days
 }
 
 export function readWeekdays(field: Field) {
   const both = field.text.startsWith('+')
-  const inner = both ? { ...field, text: field.text.slice(1), at: field.at + 1 } : field
+  const inner = both ? { ...field, text: field.text.slice(1), given: field.given.slice(1), at: field.at + 1 } : field
   let weekdays = 0
   let nthWeekdays = 0
   let lateWeekdays = 0
@@ -63,7 +73,7 @@ function readSingleDay(field: Field, entry: string, length: number, at: number):
   if (day === '' || day === '*' || day.includes('-') || day.includes('/')) {
     const modifier = entry.slice(length)
     const example = `${field.rule === WEEKDAY ? 'FRI' : '15'}${modifier}`
-    throw bad(field, at, `${quote(entry)}: "${modifier}" stands after a single day, such as "${example}"`)
+    throw bad(field, at, `${asGiven(field, entry, at)}: "${modifier}" stands after a single day, such as "${example}"`)
   }
   return readValue(field, day, at)
 }

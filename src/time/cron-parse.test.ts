@@ -174,6 +174,8 @@ describe('a bad expression', () => {
   const monthDay = field('field 3 (day of month)')
   const weekday = field('field 5 (day of week)')
   const weekdays = '0–7, *, lists, ranges, steps, SUN–SAT, FRI#2, FRI#L, +MON'
+  const zoned = (cron: string, name: string) =>
+    `a cron expression holds no time zone: write cron: "${cron}", timezone: "${name}"`
   const fields = 'write 5 (minute hour day month weekday), 6 (second first) or 7 (year last)'
 
   it.each([
@@ -201,7 +203,7 @@ describe('a bad expression', () => {
     ['*/0 * * * *', 'EXPRESSION_OUT_OF_RANGE', minute('step 0 is out of range 1–60 (at character 3)')],
     ['0 */25 * * *', 'EXPRESSION_OUT_OF_RANGE', 'field 2 (hour): step 25 is out of range 1–24 (at character 5)'],
     ['0 0 * * */8', 'EXPRESSION_OUT_OF_RANGE', weekday('step 8 is out of range 1–7 (at character 11)')],
-    ['*/x * * * *', 'EXPRESSION_SYNTAX', minute('step "X" is not a number (at character 3)')],
+    ['*/x * * * *', 'EXPRESSION_SYNTAX', minute('step "x" is not a number (at character 3)')],
     ['*/1/2 * * * *', 'EXPRESSION_SYNTAX', minute('step "1/2" is not a number (at character 3)')],
     [
       '0/15 * * * *',
@@ -218,7 +220,7 @@ describe('a bad expression', () => {
     [
       'a * * * *',
       'EXPRESSION_SYNTAX',
-      minute('"A" is not understood; allowed: 0–59, *, lists, ranges, steps (at character 1)'),
+      minute('"a" is not understood; allowed: 0–59, *, lists, ranges, steps (at character 1)'),
     ],
     [
       '0 0 * JAN-FOO *',
@@ -227,8 +229,31 @@ describe('a bad expression', () => {
     ],
     ['0 0 * * FO', 'EXPRESSION_SYNTAX', weekday(`"FO" is not understood; allowed: ${weekdays} (at character 9)`)],
     ['0 0 * * +', 'EXPRESSION_SYNTAX', weekday(`"" is not understood; allowed: ${weekdays} (at character 10)`)],
+    ['TZ=Europe/Berlin 0 9 * * *', 'EXPRESSION_SYNTAX', zoned('0 9 * * *', 'Europe/Berlin')],
+    ['CRON_TZ=UTC 0 9 * * *', 'EXPRESSION_SYNTAX', zoned('0 9 * * *', 'UTC')],
+    ['0 9 * * * Europe/Berlin', 'EXPRESSION_SYNTAX', zoned('0 9 * * *', 'Europe/Berlin')],
+    [
+      '0 9 1 1 * 2027',
+      'EXPRESSION_SYNTAX',
+      'six fields begin with seconds, and a year is the seventh: write "0 0 9 1 1 * 2027"',
+    ],
+    [
+      '0 0 29-l * *',
+      'EXPRESSION_SYNTAX',
+      'field 3 (day of month): "l" is not understood; a range ends in a number: 29-31 stops at the last day of each month (at character 8)',
+    ],
+    [
+      '0 0 -1 * *',
+      'EXPRESSION_SYNTAX',
+      'field 3 (day of month): "-1" is not understood; days from the end are L (the last), L-1, L-2 and so on (at character 5)',
+    ],
+    [
+      '0 0 * * Friday',
+      'EXPRESSION_SYNTAX',
+      weekday('"Friday" is not understood; names have three letters: write FRI (at character 9)'),
+    ],
     // Unicode upper-cases "ſ" to "S".
-    ['0 0 * * ſun', 'EXPRESSION_SYNTAX', weekday(`"ſUN" is not understood; allowed: ${weekdays} (at character 9)`)],
+    ['0 0 * * ſun', 'EXPRESSION_SYNTAX', weekday(`"ſun" is not understood; allowed: ${weekdays} (at character 9)`)],
     [
       '? 12 * * *',
       'EXPRESSION_SYNTAX',

@@ -88,7 +88,7 @@ function isWild(field: Field): boolean {
 }
 
 function split(expression: string): Field[] {
-  const tokens: { text: string; at: number }[] = []
+  const tokens: { given: string; at: number }[] = []
   let at = 0
   while (at < expression.length) {
     if (isBlank(expression.charCodeAt(at))) {
@@ -97,10 +97,37 @@ function split(expression: string): Field[] {
     }
     const start = at
     while (at < expression.length && !isBlank(expression.charCodeAt(at))) at += 1
-    tokens.push({ text: upperCase(expression.slice(start, at)), at: start })
+    tokens.push({ given: expression.slice(start, at), at: start })
   }
+  refuseMisplaced(tokens.map(({ given }) => given))
   const rules = rulesFor(tokens.length, expression)
-  return tokens.map(({ text, at }, index) => ({ text, at, number: index + 1, rule: rules[index] as FieldRule }))
+  return tokens.map(({ given, at }, index) => {
+    return { given, text: upperCase(given), at, number: index + 1, rule: rules[index] as FieldRule }
+  })
+}
+
+const ZONE = /^(?:CRON_)?TZ=(.*)$/i
+const ZONE_NAME = /^(?:UTC|GMT|Z|[A-Za-z]+\/[A-Za-z_/-]+)$/
+const YEAR_ALONE = /^(?:19|20|21)\d\d$/
+
+/** Refuses what other schedulers have inside the expression: a time zone, and a year without seconds. */
+function refuseMisplaced(tokens: readonly string[]): void {
+  const last = tokens.at(-1) ?? ''
+  const prefix = ZONE.exec(tokens[0] ?? '')?.[1]
+  const name = prefix ?? (tokens.length > 5 && ZONE_NAME.test(last) ? last : undefined)
+  if (name !== undefined) {
+    const rest = prefix === undefined ? tokens.slice(0, -1) : tokens.slice(1)
+    throw timeError(
+      'EXPRESSION_SYNTAX',
+      `a cron expression holds no time zone: write cron: ${quote(rest.join(' '))}, timezone: ${quote(name)}`,
+    )
+  }
+  if (tokens.length === 6 && YEAR_ALONE.test(last)) {
+    throw timeError(
+      'EXPRESSION_SYNTAX',
+      `six fields begin with seconds, and a year is the seventh: write ${quote(`0 ${tokens.join(' ')}`)}`,
+    )
+  }
 }
 
 function rulesFor(count: number, expression: string): readonly FieldRule[] {

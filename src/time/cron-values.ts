@@ -33,7 +33,10 @@ export const YEAR: FieldRule = { name: 'year', min: MIN_YEAR, max: MAX_YEAR }
 /** One field of the expression, and its position for error messages. */
 export interface Field {
   readonly rule: FieldRule
+  /** In upper case. */
   readonly text: string
+  /** The text as it was written, for error messages. */
+  readonly given: string
   readonly number: number
   readonly at: number
 }
@@ -96,10 +99,11 @@ export function readRange(field: Field, text: string, at: number): Range {
     throw bad(
       field,
       at,
-      `${quote(text)}: a step needs "*" or a range before it, such as "${start}-${max}/${text.slice(slash + 1)}"`,
+      `${asGiven(field, text, at)}: a step needs "*" or a range before it, such as "${start}-${max}/${text.slice(slash + 1)}"`,
     )
   }
   const step = slash < 0 ? 1 : readStep(field, text.slice(slash + 1), at + slash + 1)
+  if (dash === 0) throw bad(field, at, `${asGiven(field, text, at)} is not understood; ${hintFor(field, text)}`)
   // Steps of years count from year 0, although the calendar begins at 1: `*/2` matches the even years, `*/4` matches
   // 2024.
   if (body === '*' && field.rule === YEAR) return { from: step, to: max, step }
@@ -127,7 +131,7 @@ function lapOf(rule: FieldRule): number {
 
 function readStep(field: Field, text: string, at: number): number {
   const step = readNumber(text)
-  if (step === undefined) throw bad(field, at, `step ${quote(text)} is not a number`)
+  if (step === undefined) throw bad(field, at, `step ${asGiven(field, text, at)} is not a number`)
   const most = lapOf(field.rule)
   if (step < 1 || step > most) throw range(field, at, `step ${step} is out of range 1–${most}`)
   return step
@@ -138,7 +142,8 @@ export function readValue(field: Field, text: string, at: number): number {
   const named = names?.indexOf(text) ?? -1
   if (named >= 0) return named + min
   const value = readNumber(text)
-  if (value === undefined) throw bad(field, at, `${quote(text)} is not understood; allowed: ${allowed(field.rule)}`)
+  if (value === undefined)
+    throw bad(field, at, `${asGiven(field, text, at)} is not understood; ${hintFor(field, text)}`)
   if (value < min || value > max) throw range(field, at, `${value} is out of range ${min}–${max}`)
   return value
 }
@@ -153,6 +158,20 @@ export function readNumber(text: string): number | undefined {
     value = value * 10 + digit
   }
   return value
+}
+
+/** How to write what was probably meant, or what is allowed. */
+function hintFor({ rule }: Field, text: string): string {
+  const short = rule.names?.find((name) => text.length > 3 && text.startsWith(name))
+  if (short !== undefined) return `names have three letters: write ${short}`
+  if (rule === MONTH_DAY && text.startsWith('-')) return 'days from the end are L (the last), L-1, L-2 and so on'
+  if (rule === MONTH_DAY && text === 'L') return 'a range ends in a number: 29-31 stops at the last day of each month'
+  return `allowed: ${allowed(rule)}`
+}
+
+/** Part of a field as it was written, quoted. */
+export function asGiven(field: Field, text: string, at: number): string {
+  return quote(field.given.slice(at, at + text.length))
 }
 
 function allowed({ min, max, hint }: FieldRule): string {

@@ -69,7 +69,7 @@ describe('descriptions', () => {
   it('of expressions with different ticks over four years are different', () => {
     const seen = new Map<string, { readonly ticks: string; readonly expression: string }>()
     let parsed = 0
-    for (let count = 0; count < 30_000; count += 1) {
+    for (let count = 0; count < 8_000; count += 1) {
       const text = expression()
       const ticks = fingerprint(text)
       if (ticks === undefined) continue
@@ -79,7 +79,7 @@ describe('descriptions', () => {
       if (other !== undefined && other.ticks !== ticks) expect(`${text} and ${other.expression}`).toBe(words)
       seen.set(words, { ticks, expression: text })
     }
-    expect(parsed).toBeGreaterThan(20_000)
+    expect(parsed).toBeGreaterThan(5_000)
   })
 })
 

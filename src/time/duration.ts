@@ -44,10 +44,10 @@ function parse(value: string): number {
   if (SHORT.test(text)) return parseShort(text)
   const iso = ISO.exec(text.toUpperCase())
   if (iso !== null && /\d[A-Z]$/.test(text.toUpperCase())) return parseIso(iso)
-  throw timeError(
-    'DURATION_SYNTAX',
-    `duration ${quote(value)} is not understood: write "15m", "1h30m", "2d", "PT1H30M" or a number of milliseconds`,
-  )
+  const hint = /^\d{1,15}$/.test(text)
+    ? `text needs a unit, such as "${text}ms" or "${text}s"`
+    : 'write "15m", "1h30m", "2d", "PT1H30M" or a number of milliseconds'
+  throw timeError('DURATION_SYNTAX', `duration ${quote(value)} is not understood: ${hint}`)
 }
 
 function parseShort(text: string): number {

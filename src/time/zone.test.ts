@@ -96,12 +96,26 @@ test('names are case-insensitive, and each zone is opened once', () => {
   expect(zone('utc')).toBe(zone('UTC'))
 })
 
+test('an alias is shown as it was given', () => {
+  expect(zone('Europe/Kyiv').name).toBe('Europe/Kyiv')
+  expect(zone('asia/kolkata').name).toBe('Asia/Kolkata')
+})
+
+test('a fixed offset is a zone', () => {
+  expect(zone('+05:30')).toMatchObject({ name: '+05:30' })
+  expect(zone('+05:30').segmentAt(0).offset).toBe(5.5 * HOUR)
+  expect(zone('-03:00').segmentAt(0).offset).toBe(-3 * HOUR)
+  expect(zone('+00:00')).toBe(zone('UTC'))
+})
+
 test('an unknown zone is refused', () => {
   for (const name of [
     'Mars/Olympus',
     '',
     'Europe',
-    '+02:00',
+    '+2',
+    '+15:00',
+    '+02:60',
     'Europe/Berlin ',
     '../etc/passwd',
     '__proto__',
@@ -110,7 +124,7 @@ test('an unknown zone is refused', () => {
     expect(() => zone(name)).toThrowError(expect.objectContaining({ code: 'ZONE_UNKNOWN' }))
   }
   expect(() => zone('Mars/Olympus')).toThrowError(
-    'time zone "Mars/Olympus" is unknown: use an IANA name such as "Europe/Berlin" or "UTC"',
+    'time zone "Mars/Olympus" is unknown: use an IANA name such as "Europe/Berlin", "UTC", or an offset such as "+05:30"',
   )
   for (const name of [null, 5, {}, ['UTC']]) {
     expect(() => zone(name as never)).toThrowError(expect.objectContaining({ code: 'ZONE_UNKNOWN' }))

@@ -46,12 +46,12 @@ function kindOf(year: number): number {
 }
 
 class FixedZone implements Zone {
-  readonly name = 'UTC'
-  readonly #all: Segment = {
-    start: Number.NEGATIVE_INFINITY,
-    end: Number.POSITIVE_INFINITY,
-    offset: 0,
-    before: 0,
+  readonly name: string
+  readonly #all: Segment
+
+  constructor(name: string, offset: number) {
+    this.name = name
+    this.#all = { start: Number.NEGATIVE_INFINITY, end: Number.POSITIVE_INFINITY, offset, before: offset }
   }
 
   segmentAt(): Segment {
@@ -67,7 +67,7 @@ class IntlZone implements Zone {
 
   constructor(name: string) {
     this.#format = new Intl.DateTimeFormat('en-US', { timeZone: name, timeZoneName: 'longOffset', year: 'numeric' })
-    this.name = this.#format.resolvedOptions().timeZone
+    this.name = spelled(name, this.#format.resolvedOptions().timeZone)
   }
 
   segmentAt(instant: number): Segment {
@@ -156,10 +156,16 @@ class IntlZone implements Zone {
   }
 }
 
-const UTC: Zone = new FixedZone()
+/** Intl resolves "Europe/Kyiv" to the older name "Europe/Kiev". Only the case of a name is taken from it. */
+function spelled(given: string, resolved: string): string {
+  if (given.toLowerCase() === resolved.toLowerCase() || resolved === 'UTC') return resolved
+  return given === given.toLowerCase() ? given.replace(/(?<![a-z])[a-z]/g, (letter) => letter.toUpperCase()) : given
+}
+
+const UTC: Zone = new FixedZone('UTC', 0)
 const zones = new Map<string, Zone>()
 
-/** The zone of an IANA name, in any case. */
+/** The zone of an IANA name in any case, or of a fixed offset such as "+05:30". */
 export function zone(name: string): Zone {
   if (name === 'UTC') return UTC
   const key = typeof name === 'string' ? name.toLowerCase() : ''
@@ -171,7 +177,9 @@ export function zone(name: string): Zone {
 }
 
 function openZone(name: string, key: string): Zone {
-  // Only newer runtimes accept "+02:00" as a zone, and a name must mean the same on every instance.
+  const offset = OFFSET.exec(key)
+  // Intl accepts "+02:00" only in newer runtimes, and a name must mean the same on every instance.
+  if (offset !== null) return fixedZone(name, offset)
   if (!/^[a-z][a-z0-9_+/-]{1,63}$/.test(key)) throw unknownZone(name)
   try {
     const opened = new IntlZone(name)
@@ -181,10 +189,17 @@ function openZone(name: string, key: string): Zone {
   }
 }
 
+const OFFSET = /^([+-])(0\d|1[0-4]):([0-5]\d)$/
+
+function fixedZone(name: string, [, sign, hours, minutes]: RegExpExecArray): Zone {
+  const offset = (Number(hours) * 60 + Number(minutes)) * 60_000
+  return offset === 0 ? UTC : new FixedZone(name, sign === '-' ? -offset : offset)
+}
+
 function unknownZone(name: string, cause?: unknown) {
   return timeError(
     'ZONE_UNKNOWN',
-    `time zone ${quote(name)} is unknown: use an IANA name such as "Europe/Berlin" or "UTC"`,
+    `time zone ${quote(name)} is unknown: use an IANA name such as "Europe/Berlin", "UTC", or an offset such as "+05:30"`,
     cause === undefined ? undefined : { cause },
   )
 }

@@ -40,6 +40,17 @@ CRON_TZ=Europe/Berlin
     })
   })
 
+  it('joins the day fields with AND when one of them begins with *, as cron does', () => {
+    const crons = (text: string) => parse(text).map(({ cron }) => cron)
+    expect(crons('0 4 */2 * MON a\n0 4 13 * */2 a\n0 4 */2 * */3 a')).toEqual([
+      '0 4 */2 * +MON',
+      '0 4 13 * +*/2',
+      '0 4 */2 * +*/3',
+    ])
+    const same = ['0 4 13 * MON', '0 4 */2 * *', '0 4 * * MON', '0 4 1-31/2 * MON', '@daily']
+    expect(crons(same.map((each) => `${each} a`).join('\n'))).toEqual(same)
+  })
+
   it('identifies lines by their content, not by their position', () => {
     const hashes = (text: string) => parse(text).map(({ hash }) => hash)
     const [a, b] = hashes('* * * * * a\n* * * * * b')

@@ -76,7 +76,7 @@ function parseLine(
     throw wrong(number, 'it has no time and command: write "0 9 * * 1-5 /path/to/command"')
   }
   const timezone = env.CRON_TZ ?? local
-  const cron = when.replaceAll(/\s+/g, ' ')
+  const cron = withVixieDays(when.replaceAll(/\s+/g, ' '))
   if (!canFire(cron, timezone, number)) return undefined
   const [, user, after] = system ? (USER.exec(rest) ?? []) : [undefined, undefined, rest]
   if (after === undefined)
@@ -98,6 +98,19 @@ function parseLine(
     ...(user === undefined ? {} : { user }),
     ...(stdin === undefined ? {} : { stdin }),
   }
+}
+
+/**
+ * In cron a day field that begins with `*` is joined to the other one with AND. A schedule writes that with `+`:
+ *
+ *     0 4 *\/2 * MON   →   0 4 *\/2 * +MON
+ */
+function withVixieDays(cron: string): string {
+  const [minute, hour, monthDay, month, weekday] = cron.split(' ')
+  if (weekday === undefined || monthDay === undefined) return cron
+  const days = [monthDay, weekday]
+  const isJoined = days.some((field) => field.startsWith('*/')) && days.every((field) => field !== '*')
+  return isJoined ? `${minute} ${hour} ${monthDay} ${month} +${weekday}` : cron
 }
 
 function canFire(cron: string, timezone: string, number: number): boolean {
