@@ -29,6 +29,7 @@ export type {
   TriggerOptions,
 } from './api/schedules/schedules.js'
 export type { Tick, Ticks, TicksOptions } from './api/schedules/ticks.js'
+export * from './api/time/index.js'
 export { type Belfry, createBelfry } from './belfry.js'
 export type { Json } from './core/checks/json.js'
 export type { Clock } from './core/clock.js'
@@ -54,4 +55,3 @@ export type { Frozen, Page, RunQuery, ScheduleQuery, Store } from './core/store.
 export type { HandlerContext, RunInfo, ThreadContext } from './engine/definitions.js'
 export type { EventMap, EventName } from './engine/events.js'
 export { HISTOGRAM_BUCKETS_MS, type Histogram, type MetricSample, type Metrics } from './engine/metrics/metrics.js'
-export * from './time/index.js'
