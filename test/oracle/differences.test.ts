@@ -95,6 +95,26 @@ const DIFFERENCES: readonly Difference[] = [
   },
   { name: 'modifier-on-range', cron: '0 0 * * 1-5#2', belfry: 'EXPRESSION_SYNTAX', croner: ['1970-01-08T00:00'] },
   {
+    name: 'last-of-a-range',
+    cron: '0 0 * * 1-5L',
+    belfry: 'EXPRESSION_SYNTAX',
+    croner: ['1970-01-26T00:00', '1970-01-27T00:00'],
+    parser: ['1970-01-02T00:00', '1970-01-05T00:00'],
+  },
+  {
+    name: 'nth-in-a-list',
+    cron: '0 0 * * MON#1,FRI#2',
+    belfry: ['1970-01-05T00:00', '1970-01-09T00:00', '1970-02-02T00:00'],
+    parser: 'refused',
+  },
+  {
+    name: 'step-beyond-field',
+    cron: '*/90 * * * *',
+    belfry: 'EXPRESSION_OUT_OF_RANGE',
+    croner: 'refused',
+    parser: ['1970-01-01T01:00', '1970-01-01T02:00'],
+  },
+  {
     name: 'last-of-a-number',
     cron: '0 0 15L * *',
     belfry: 'EXPRESSION_SYNTAX',

@@ -11,6 +11,12 @@ export function wallClock(instant: number, timezone: string): string {
   return `${WEEKDAYS[local.getUTCDay()]} ${date} ${time.slice(0, 8)} ${offsetText(offset)}`
 }
 
+/** The local time and offset of an instant: "2026-11-16T09:00:00" and "+01:00". */
+export function localTime(instant: number, timezone: string): { readonly local: string; readonly offset: string } {
+  const { offset } = zone(timezone).segmentAt(instant)
+  return { local: new Date(instant + offset).toISOString().slice(0, 19), offset: offsetText(offset) }
+}
+
 /** "+01:00", or "-00:44:30" for old offsets with seconds. */
 function offsetText(offset: number): string {
   const text = new Date(Math.abs(offset)).toISOString().slice(11, 19)
