@@ -99,7 +99,7 @@ export class Belfry implements AsyncDisposable {
     this.#declarations = new Declarations(store, app, release)
     this.schedules = new Schedules(store, this.#catalogue, options.graceMs)
     this.runs = new Runs(store, clock, this.#lifecycle.ending)
-    const shared = { ...options, store, events, health: new Health(clock, log, events), floor: new TokenFloor() }
+    const shared = { ...options, store, events, health: new Health(clock, log, events), floor: new TokenFloor(clock) }
     this.#loopWatch = new LoopWatch({
       ...{ clock, log, observe: (ms) => this.metrics.observe('belfry_event_loop_delay_ms', {}, ms) },
       running: () => this.#engine.running,

@@ -112,7 +112,6 @@ const IN_ONE: Readonly<Record<Kind, Readonly<Record<string, string>>>> = {
     'connection/node-redis-link.ts': 'a client of @redis/client',
     'connection/open-link.ts': 'clients try to connect for ever, so opening has a time limit',
     'connection/server.ts': 'sends scripts, and fails those that get no answer in time',
-    'connection/store-time.ts': 'a failover may lose tokens and promote a server whose clock is behind',
     'connection/subscription-watch.ts': 'a subscription does not notice that it is half-open',
     'records/record-codec.ts': 'a record is a text of two lines: times, then body',
     'schema/keys.ts': 'the list of keys, which scripts name by `key(…)`',

@@ -48,7 +48,7 @@ async function setup({ runs = 1, concurrency = 10, batch = 10, ofJob = 10_000 } 
   const attempts = new Attempts({
     ...{ store, clock, events },
     settler: new Settler({ store, clock, health: new Health(clock, silentLogger, events), batch: 10, burst }),
-    floor: new TokenFloor(),
+    floor: new TokenFloor(clock),
     instance: () => membership.id,
   })
   const dispatcher = new Dispatcher({

@@ -4,18 +4,23 @@
  */
 import { execFile, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chownSync, existsSync, mkdtempSync, readdirSync } from 'node:fs'
+import { chownSync, existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import pg from 'pg'
+import { wrongClock } from '../servers/faketime.js'
 
 export interface OwnPostgres {
   readonly url: string
   /** `immediate` simulates a crash. */
   stop(mode: 'fast' | 'immediate'): Promise<void>
   start(): Promise<void>
+  /** Copies the data, as a backup of a stopped server. */
+  keepCopy(): Promise<void>
+  /** Crashes, and starts again with the copied data: all that was written since is lost. The clock may be off from then on. */
+  restoreCopy(options?: { readonly skewMs?: number }): Promise<void>
   /** Runs SQL as the superuser, over its own connection. */
   sql(text: string): Promise<readonly unknown[]>
   remove(): Promise<void>
@@ -34,8 +39,9 @@ export async function ownPostgres(settings: Readonly<Record<string, string>> = {
   const user = process.getuid?.() === 0 ? { uid: idOf('-u'), gid: idOf('-g') } : {}
   if (user.uid !== undefined) chownSync(folder, user.uid, user.gid)
   // Runs asynchronously, so that the instance under test continues meanwhile.
+  let env = process.env
   const run = async (command: string, ...args: string[]) => {
-    const options = { cwd: folder, ...user }
+    const options = { cwd: folder, ...user, env }
     await promisify(execFile)(join(binaries, command), ['-D', join(folder, 'data'), ...args], options)
   }
   await run('initdb', '-U', 'belfry', '-A', 'trust', '-E', 'UTF8', '--locale=C', '--no-sync')
@@ -55,10 +61,25 @@ export async function ownPostgres(settings: Readonly<Record<string, string>> = {
     stdio: ['pipe', 'ignore', 'ignore'],
   })
   const url = `postgres://belfry@127.0.0.1:${port}/postgres`
+  const stop = (mode: 'fast' | 'immediate') => run('pg_ctl', '-w', '-s', '-m', mode, 'stop')
+  const copy = (from: string, to: string) =>
+    promisify(execFile)('cp', ['-rp', join(folder, from), join(folder, to)], { cwd: folder, ...user })
   return {
     url,
     start,
-    stop: (mode) => run('pg_ctl', '-w', '-s', '-m', mode, 'stop'),
+    stop,
+    async keepCopy() {
+      await stop('fast')
+      await copy('data', 'copy')
+      await start()
+    },
+    async restoreCopy({ skewMs = 0 } = {}) {
+      await stop('immediate')
+      rmSync(join(folder, 'data'), { recursive: true })
+      await copy('copy', 'data')
+      if (skewMs !== 0) env = { ...process.env, ...wrongClock(skewMs) }
+      await start()
+    },
     sql: (text) => queried(url, text),
     async remove() {
       keeper.stdin.end()

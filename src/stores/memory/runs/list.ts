@@ -1,5 +1,6 @@
 import { checkPageLimit } from '../../../core/checks/page-limit.js'
 import { ownerOf, type Run } from '../../../core/runs/run.js'
+import { numberAfter } from '../../../core/runs/run-id.js'
 import type { Page, RunQuery } from '../../../core/store.js'
 import type { MemoryState } from '../schema/state.js'
 import { type RunRecord, toRun } from './run-codec.js'
@@ -25,7 +26,7 @@ export function listRuns(state: MemoryState, query: RunQuery): Page<Run> {
 
 /** Newest first, from the smallest index that contains all requested runs. */
 function candidates(state: MemoryState, { schedule, waitsFor, after }: RunQuery): Iterable<RunRecord> {
-  const before = after === undefined ? Number.POSITIVE_INFINITY : Number(after.slice(1))
+  const before = after === undefined ? Number.POSITIVE_INFINITY : numberAfter(after)
   const some =
     waitsFor === 'stamp'
       ? state.stampless

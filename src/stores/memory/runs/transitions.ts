@@ -17,6 +17,7 @@ import type { SkipReason } from '../../../core/policies.js'
 import type { RunKey } from '../../../core/runs/key.js'
 import { lostMessage } from '../../../core/runs/lost-message.js'
 import { isKept, MAX_TAKEOVERS, type RunState, type WaitsFor } from '../../../core/runs/run.js'
+import { newMark, runId } from '../../../core/runs/run-id.js'
 import { toText } from '../../../core/runs/stored-text.js'
 import { mayBecome } from '../../../core/runs/transitions.js'
 import { addSkip } from '../schedules/skips.js'
@@ -36,7 +37,7 @@ import { frozenCopy, type RunFields, type RunRecord, runRecord } from './run-cod
 /** Adds a run. It is in no queue until it becomes ready or waits. */
 export function addRun(state: MemoryState, fields: RunFields): RunRecord {
   state.lastRun += 1
-  const run = runRecord(`r${state.lastRun}`, state.lastRun, fields)
+  const run = runRecord(runId(state.lastRun, newMark()), state.lastRun, fields)
   state.runs.set(run.id, run)
   run.created = state.created.append(run)
   run.lane?.runs.set(laneSlot(run), run)

@@ -1,6 +1,7 @@
 import { isSoon } from '../../../core/connection/hint.js'
 import { toText } from '../../../core/runs/stored-text.js'
 import { decidePut, type TakeBack, type UnclaimedTick } from '../../../core/schedules/declare.js'
+import { nextVersion } from '../../../core/schedules/next-version.js'
 import type { Schedule } from '../../../core/schedules/schedule.js'
 import type { PutResult, ScheduleWrite } from '../../../core/store.js'
 import { frozenCopy } from '../runs/run-codec.js'
@@ -22,9 +23,10 @@ export function putSchedules(state: MemoryState, writes: readonly ScheduleWrite[
   let version = state.lastVersion
   const decided = writes.map((write): Decided => {
     const before = staged.get(write.id) ?? stage(state, write.id)
-    const decision = decide(write, before, version + 1, state.now)
+    const next = nextVersion(version, state.now)
+    const decision = decide(write, before, next, state.now)
     if (decision.takeBack === undefined) return decision
-    version += 1
+    version = next
     const taken = new Set([...decision.takeBack.remove, ...decision.takeBack.skip])
     const unclaimed = before.unclaimed.filter(({ run }) => !taken.has(run))
     staged.set(write.id, { schedule: decision.result.schedule, unclaimed })

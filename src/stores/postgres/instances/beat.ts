@@ -15,16 +15,20 @@ const beat = sqlFunction({
 export async function beatInstance(db: Database, request: BeatRequest): Promise<BeatResult> {
   const { instance, leaseMs, attempts, claimsSettled } = request
   db.lease.heard(leaseMs)
-  const listed = attempts.filter(({ run }) => runNumber(run) !== undefined)
   const { nowMs, alive, own, cancelled, hints } = await call(
     db,
     beat,
-    { instanceId: instance, leaseMs, listed, settledClaim: claimsSettled },
+    { instanceId: instance, leaseMs, listed: attempts, settledClaim: claimsSettled },
     { patience: 'prompt' },
   )
   if (!alive) return { alive: false, lost: attempts.map(({ run }) => run), cancel: [], now: nowMs }
   db.announce(hints)
-  const kept = new Set(own.map(String))
-  const lost = attempts.filter(({ run }) => !kept.has(run)).map(({ run }) => run)
-  return { alive: true, lost, cancel: cancelled.map(String), now: nowMs }
+  const [kept, toCancel] = [new Set(own), new Set(cancelled)]
+  const runs = attempts.map(({ run }) => run)
+  return {
+    alive: true,
+    lost: runs.filter((run) => !kept.has(runNumber(run))),
+    cancel: runs.filter((run) => toCancel.has(runNumber(run))),
+    now: nowMs,
+  }
 }

@@ -2,6 +2,7 @@
 import type { AttemptRef, Instance, InstanceInfo, JobInfo } from '../../../core/instances/instance.js'
 import type { DeclaredSet } from '../../../core/store.js'
 import type { Row } from '../connection/database.js'
+import { runNumber } from '../runs/run-codec.js'
 import { columnsOf, integer, json, listOf, optional, type RowCodec, text } from '../schema/sql-function.js'
 
 const instances = columnsOf({
@@ -41,4 +42,4 @@ export const toJob = ([info]: Row): JobInfo => JSON.parse(info ?? '{}') as JobIn
 export const jobRows = listOf('job_declaration', (job: JobInfo) => ({ name: job.name, info: JSON.stringify(job) }))
 
 /** Attempts, as `belfry.attempt`. */
-export const attemptRows = listOf('attempt', ({ run, token }: AttemptRef) => ({ run, token }))
+export const attemptRows = listOf('attempt', ({ run, token }: AttemptRef) => ({ run: runNumber(run), token }))

@@ -3,7 +3,7 @@
 -- Locks: the names, in order. Without them, a caller that found the lease expired could take it in between.
 create or replace function belfry.renew_locks(renewals belfry.renewal[], proof_number integer)
 returns table (place bigint, name text, holder text, token bigint, acquired_at bigint, expires_at bigint, instance text,
-  run bigint, released boolean)
+  run text, released boolean)
 language plpgsql as $$
 declare
   names text[] := array(select g.name from unnest(renewals) g);

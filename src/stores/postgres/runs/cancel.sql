@@ -1,6 +1,6 @@
 -- Cancels a run that is not running, or asks a running one to cancel.
 -- Locks: its key, the run, its dedupe key. One that waits for others of its schedule comes after its dedupe key.
-create or replace function belfry.cancel_run(run_id bigint, out outcome text, out hints belfry.hint[])
+create or replace function belfry.cancel_run(run_id bigint, run_mark bigint, out outcome text, out hints belfry.hint[])
 language plpgsql as $$
 declare
   now_us bigint;
@@ -11,7 +11,7 @@ begin
   perform belfry.durable();
   hints := '{}';
   select array_remove(array[r.key], null), r.waits_for = 'overlap' into keys, was_waiting
-  from belfry.runs r where r.id = run_id and r.state < 'succeeded';
+  from belfry.runs r where r.id = run_id and r.mark = run_mark and r.state < 'succeeded';
   perform belfry.lock_names(keys);
   if was_waiting then
     perform belfry.lock_dedupes(array[run_id]);
@@ -20,7 +20,7 @@ begin
       perform belfry.try_again('the run became ready meanwhile');
     end if;
   else
-    select * into run from belfry.runs r where r.id = run_id for update;
+    select * into run from belfry.runs r where r.id = run_id and r.mark = run_mark for update;
   end if;
   if run.state < 'succeeded' and run.key is not null and run.key is distinct from keys[1] then
     perform belfry.try_again('the run was given its key meanwhile');

@@ -6,12 +6,13 @@
 -- the keys by name; the schedules' runs by id; dedupe keys; waiting runs.
 -- Reply lost: without a dedupe key the caller decides; with one, a repetition answers 'duplicate'.
 create or replace function belfry.enqueue_runs(new_runs belfry.new_run[])
-returns table (outcome text, run bigint) language plpgsql as $$
+returns table (outcome text, run text) language plpgsql as $$
 declare
   now_us bigint;
   now_ms bigint;
   is_plain boolean;
   new_id bigint;
+  new_mark bigint;
   found_id bigint;
   ready_time bigint;
   earlier bigint;
@@ -45,7 +46,7 @@ begin
       case when n.unstamped then 'stamp' else 'nothing' end::belfry.wait_reason, n.unstamped, now_ms,
       coalesce(n.ready_at, now_ms + n.delay_ms)
     from unnest(new_runs) with ordinality n order by n.ordinality
-    returning 'enqueued', made.id;
+    returning 'enqueued', belfry.run_id(made.id, made.mark);
     return;
   end if;
 
@@ -63,8 +64,8 @@ begin
       array(select r.id from belfry.startable_runs(schedule_ids) r where r.engaged or r.ready_at <= now_ms), locked_keys);
   end if;
   -- A dedupe key that is not taken is made as one whose time is over.
-  insert into belfry.dedupes as d (target, dedupe, run, until)
-  select wanted.target, wanted.dedupe, 0, 0
+  insert into belfry.dedupes as d (target, dedupe, run, mark, until)
+  select wanted.target, wanted.dedupe, 0, 0, 0
   from (
     select n.target collate "C" as target, n.dedupe collate "C" as dedupe from unnest(new_runs) n where n.dedupe is not null
     union select r.target, r.dedupe from belfry.open_runs(cancelling_ids) r where r.dedupe is not null) wanted
@@ -78,14 +79,18 @@ begin
   now_ms := now_us / 1000;
   for given in select n.* from unnest(new_runs) with ordinality n order by n.ordinality loop
     new_id := nextval('belfry.run_ids');
+    new_mark := floor(random() * 281474976710656);
     ready_time := coalesce(given.ready_at, now_ms + given.delay_ms);
     found_id := null;
     if given.dedupe is not null then
-      insert into belfry.dedupes as d (target, dedupe, run, until) values (given.target, given.dedupe, new_id, null)
-      on conflict on constraint dedupes_pkey do update set run = excluded.run, until = null where d.until <= now_ms;
+      insert into belfry.dedupes as d (target, dedupe, run, mark, until)
+      values (given.target, given.dedupe, new_id, new_mark, null)
+      on conflict on constraint dedupes_pkey do update set run = excluded.run, mark = excluded.mark, until = null
+      where d.until <= now_ms;
       if not found then
         return query
-        select 'duplicate', d.run from belfry.dedupes d where d.target = given.target and d.dedupe = given.dedupe;
+        select 'duplicate', belfry.run_id(d.run, d.mark) from belfry.dedupes d
+        where d.target = given.target and d.dedupe = given.dedupe;
         continue;
       end if;
     end if;
@@ -95,7 +100,7 @@ begin
         and r.origin in ('tick', 'backfill') and r.origin = 'backfill';
       if found_id is not null then
         delete from belfry.dedupes d where d.target = given.target and d.dedupe = given.dedupe;
-        return query select 'duplicate', found_id;
+        return query select 'duplicate', belfry.id_of_run(found_id);
         continue;
       end if;
     end if;
@@ -118,7 +123,7 @@ begin
     end if;
     if found_id is not null then
       delete from belfry.dedupes d where d.target = given.target and d.dedupe = given.dedupe and d.run = new_id;
-      return query select 'busy', found_id;
+      return query select 'busy', belfry.id_of_run(found_id);
       continue;
     end if;
     if given.overlap = 'cancel-running' and given.schedule is not null then
@@ -128,17 +133,23 @@ begin
       earlier := belfry.hold_earlier(given.schedule, now_ms);
       held_run := null;
     end if;
-    insert into belfry.runs (id, target, options, origin, schedule, tick, backfill, payload, priority, keep, key, key_limit,
-      key_when_busy, unstamped, dedupe, dedupe_ms, state, waits_for, engaged, created_at, ready_at)
-    values (new_id, given.target, given.options, given.origin, given.schedule,
+    insert into belfry.runs (id, mark, target, options, origin, schedule, tick, backfill, payload, priority, keep, key,
+      key_limit, key_when_busy, unstamped, dedupe, dedupe_ms, state, waits_for, engaged, created_at, ready_at)
+    values (new_id, new_mark, given.target, given.options, given.origin, given.schedule,
       coalesce(given.tick, case when given.origin = 'trigger' then now_ms end), given.backfill, given.payload,
       given.priority, given.keep, given.key, given.key_limit, given.key_when_busy, given.unstamped, given.dedupe,
       given.dedupe_ms, case when earlier is not null or given.unstamped then 'waiting' else 'ready' end::belfry.run_state,
       case when earlier is not null then 'overlap' when given.unstamped then 'stamp' else 'nothing' end::belfry.wait_reason,
       earlier is not null or given.unstamped, now_ms, ready_time);
-    return query select 'enqueued', new_id;
+    return query select 'enqueued', belfry.run_id(new_id, new_mark);
   end loop;
   perform belfry.pass_on(keys, freed_schedules, now_us, 'give up');
+end $$;
+
+-- The id of a run that was found; of one that has been deleted since, its number.
+create or replace function belfry.id_of_run(number bigint) returns text language plpgsql as $$
+begin
+  return coalesce((select belfry.run_id(r.id, r.mark) from belfry.runs r where r.id = number), number::text);
 end $$;
 
 -- All runs of schedules that have not ended.

@@ -2,15 +2,16 @@
 import { checkPageLimit } from '../../../core/checks/page-limit.js'
 import { afterPrefix } from '../../../core/names/text-order.js'
 import type { Run } from '../../../core/runs/run.js'
+import { numberAfter, readRunId } from '../../../core/runs/run-id.js'
 import type { Page, RunQuery } from '../../../core/store.js'
 import type { Database } from '../connection/database.js'
-import { runCodec, runNumber } from './run-codec.js'
+import { runCodec } from './run-codec.js'
 
-const GET = `select ${runCodec.select('r')} from belfry.runs r where r.id = $1`
+const GET = `select ${runCodec.select('r')} from belfry.runs r where r.id = $1 and r.mark = $2`
 
 export async function getRun(db: Database, id: string): Promise<Run | undefined> {
-  const number = runNumber(id)
-  const [row] = number === undefined ? [] : await db.read(GET, [number])
+  const name = readRunId(id)
+  const [row] = name === undefined ? [] : await db.read(GET, [name.number, name.mark])
   return row === undefined ? undefined : runCodec.read(row)
 }
 
@@ -19,7 +20,7 @@ export async function listRuns(db: Database, query: RunQuery): Promise<Page<Run>
   const values: unknown[] = []
   const bind = (value: unknown) => `$${values.push(value)}`
   const { prefix, schedule, tick, job, sink, key, states, waitsFor, after, limit } = query
-  const before = after === undefined ? [] : [`r.id < ${bind(runNumber(after) ?? '0')}`]
+  const before = after === undefined ? [] : [`r.id < ${bind(numberAfter(after))}`]
   const conditions = [
     ...(prefix === undefined ? [] : [ownedBelow(prefix, bind)]),
     ...(schedule === undefined ? [] : [`r.schedule = ${bind(schedule)}`]),
@@ -63,7 +64,7 @@ function ownedBelow(prefix: string, bind: (value: unknown) => string): string {
 
 /** The last run that was looked at. Undefined when there were fewer than so many. */
 async function endOfLook(db: Database, after: string | undefined, look: number): Promise<string | undefined> {
-  const [row] = await db.read(END, [after === undefined ? NEWEST : (runNumber(after) ?? '0'), look - 1], {
+  const [row] = await db.read(END, [after === undefined ? NEWEST : numberAfter(after), look - 1], {
     patience: 'patient',
   })
   return row?.[0] ?? undefined

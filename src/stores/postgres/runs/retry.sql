@@ -1,13 +1,13 @@
 -- Makes a failed, cancelled or skipped run ready again, unless another run has its dedupe key by now.
 -- Locks: the run, its dedupe key. Reply lost: the caller decides.
-create or replace function belfry.retry_run(run_id bigint, out outcome text) language plpgsql as $$
+create or replace function belfry.retry_run(run_id bigint, run_mark bigint, out outcome text) language plpgsql as $$
 declare
   now_ms bigint;
   run belfry.runs;
 begin
   perform belfry.durable();
-  perform belfry.make_names(array(select r.key from belfry.runs r where r.id = run_id));
-  select * into run from belfry.runs r where r.id = run_id for update;
+  perform belfry.make_names(array(select r.key from belfry.runs r where r.id = run_id and r.mark = run_mark));
+  select * into run from belfry.runs r where r.id = run_id and r.mark = run_mark for update;
   if not found then
     outcome := 'missing';
     return;
@@ -18,8 +18,9 @@ begin
   end if;
   now_ms := belfry.now_us() / 1000;
   if run.dedupe is not null then
-    insert into belfry.dedupes as d (target, dedupe, run, until) values (run.target, run.dedupe, run.id, null)
-    on conflict on constraint dedupes_pkey do update set run = excluded.run, until = null
+    insert into belfry.dedupes as d (target, dedupe, run, mark, until)
+    values (run.target, run.dedupe, run.id, run.mark, null)
+    on conflict on constraint dedupes_pkey do update set run = excluded.run, mark = excluded.mark, until = null
     where d.until <= now_ms or d.run = excluded.run;
     if not found then
       return;

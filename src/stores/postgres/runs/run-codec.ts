@@ -4,6 +4,7 @@ import type { Mutable } from '../../../core/mutable.js'
 import type { SkipReason } from '../../../core/policies.js'
 import type { RunKey } from '../../../core/runs/key.js'
 import type { Keep, NewRun, Origin, Run, RunState, WaitsFor } from '../../../core/runs/run.js'
+import { readRunId, runId } from '../../../core/runs/run-id.js'
 import { fromText, targetName, targetOf, targetOptions, toText } from '../../../core/runs/stored-text.js'
 import type { Unfinished } from '../../../core/schedules/plan.js'
 import type { Settlement, Stamp } from '../../../core/store.js'
@@ -13,6 +14,7 @@ import { listOf, type RowCodec } from '../schema/sql-function.js'
 /** What others see of a run. */
 const COLUMNS = [
   'id',
+  'mark',
   'target',
   'options',
   'origin',
@@ -57,7 +59,7 @@ function toRun(row: Row, from = 0): Mutable<Run> {
   const text = (name: ColumnName) => row[from + AT[name]] ?? ''
   const number = (name: ColumnName) => Number(row[from + AT[name]])
   const run: Mutable<Run> = {
-    id: text('id'),
+    id: runId(text('id'), number('mark')),
     target: targetOf(text('target'), value('options')),
     origin: text('origin') as Origin,
     payload: fromText(text('payload')),
@@ -91,9 +93,9 @@ function toRun(row: Row, from = 0): Mutable<Run> {
   return run
 }
 
-/** The number behind a run's id; undefined for a text that is none of ours. */
-export function runNumber(id: string): string | undefined {
-  return /^[1-9]\d{0,15}$/.test(id) ? id : undefined
+/** The number in a run's id; 0, which no run has, for a text that is no id. Attempts are told apart by their tokens. */
+export function runNumber(id: string): number {
+  return readRunId(id)?.number ?? 0
 }
 
 /** The key as its columns. */
@@ -125,7 +127,7 @@ export const newRuns = listOf('new_run', (run: NewRun) => ({
 
 /** How attempts ended, as `belfry.settlement`. */
 export const settlementRows = listOf('settlement', ({ run, token, outcome }: Settlement) => ({
-  run: runNumber(run) ?? 0,
+  run: runNumber(run),
   token,
   kind: outcome.kind,
   result: outcome.kind === 'succeeded' && outcome.result !== undefined ? toText(outcome.result) : undefined,
@@ -134,7 +136,10 @@ export const settlementRows = listOf('settlement', ({ run, token, outcome }: Set
 }))
 
 /** Keys of runs, as `belfry.stamp`. */
-export const stampRows = listOf('stamp', ({ run, key }: Stamp) => ({ run, ...keyColumns(key) }))
+export const stampRows = listOf('stamp', ({ run, key }: Stamp) => {
+  const name = readRunId(run)
+  return { run: name?.number, mark: name?.mark, ...keyColumns(key) }
+})
 
 /** A schedule's unfinished runs, of the text that a plan is compared with before it is written: `[["ready",false,7]]`. */
 export function toUnfinished(text: string | undefined): Unfinished[] {

@@ -29,6 +29,6 @@ export async function settleRuns(db: Database, settlements: readonly Settlement[
 /** In the order in which runs are locked; those of one run stay in their own. */
 function inOrder(settlements: readonly Settlement[]) {
   return settlements
-    .map((settlement, at) => ({ settlement, at, number: Number(runNumber(settlement.run) ?? 0) }))
+    .map((settlement, at) => ({ settlement, at, number: runNumber(settlement.run) }))
     .sort((one, other) => one.number - other.number)
 }

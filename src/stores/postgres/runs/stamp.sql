@@ -9,7 +9,7 @@ begin
   for given in
     select s as stamp, r.waits
     from unnest(stamps) s
-    cross join lateral (select waits_for = 'overlap' as waits, schedule from belfry.runs where id = s.run limit 1) r
+    cross join lateral (select waits_for = 'overlap' as waits, schedule from belfry.runs where id = s.run and mark = s.mark limit 1) r
     order by r.waits, case when r.waits then r.schedule end, s.run
   loop
     perform 1 from belfry.runs r

@@ -3,6 +3,8 @@
 -- Locks: the right to change schedules, together with others; the schedules by id; their unclaimed ticks' keys, by name;
 -- the ticks; those that wait.
 -- Another transaction was faster: a mark differs, nothing is written, and the caller reads and decides again.
+-- Versions: the store's clock in microseconds plus the count of versions, and above the schedule's last. With the count
+-- alone, a restored backup or a failover would give a version out again that a client still holds for `ifVersion`.
 -- Reply lost: repeated, an equal definition changes nothing; a write over one version is the caller's to repeat.
 
 -- `are_locked`: the caller has locked the schedules. A tick that came in between would be waited for out of turn.
@@ -14,7 +16,9 @@ declare
   keys text[] := array[]::text[];
   schedule_ids text[] := array[]::text[];
   new_version bigint;
+  old_version bigint;
   old_definition bigint;
+  new_definition bigint;
   change belfry.schedule_change;
 begin
   perform belfry.durable();
@@ -29,7 +33,7 @@ begin
     perform belfry.lock_schedules(array(select c.id from unnest(changes) c));
   end if;
   foreach change in array changes loop
-    select s.definition into old_definition from belfry.schedules s where s.id = change.id and s.xmin::text = change.mark;
+    select s.version, s.definition into old_version, old_definition from belfry.schedules s where s.id = change.id and s.xmin::text = change.mark;
     if not found then
       perform belfry.try_again('the schedule was changed meanwhile');
     end if;
@@ -47,12 +51,15 @@ begin
       continue;
     end if;
     new_version := nextval('belfry.versions');
+    new_definition := old_definition;
     if change.redefined then
       delete from belfry.definitions d where d.id = old_definition;
-      perform belfry.define(change, new_version);
+      new_definition := belfry.definition_id(new_version, random());
+      perform belfry.define(change, new_definition);
     end if;
+    new_version := greatest(old_version + 1, belfry.now_us() + new_version);
     update belfry.schedules s
-    set version = new_version, definition = case when change.redefined then new_version else old_definition end,
+    set version = new_version, definition = new_definition,
       place = nextval('belfry.places'), anchor = change.anchor, cursor = change.cursor, remaining = change.remaining,
       next_at = change.next_at, due_at = change.due_at, paused_at = change.paused_at, pause_note = change.pause_note,
       created_at = change.created_at, updated_at = change.updated_at, finished_at = change.finished_at,
@@ -64,34 +71,42 @@ begin
 end $$;
 
 -- Creates schedules, all at once, and returns their versions. If another transaction has created one of them meanwhile,
--- nothing is written. A definition has its version's number.
+-- nothing is written.
 create or replace function belfry.create_schedules(new_schedules belfry.schedule_change[], decided_at bigint)
 returns bigint[] language plpgsql as $$
 declare
   versions bigint[];
+  now_us bigint := belfry.now_us();
+  batch double precision := random();
 begin
   if cardinality(new_schedules) = 0 then
     return array[]::bigint[];
   end if;
   with given as materialized (
-    select n.*, nextval('belfry.versions') as version, nextval('belfry.places') as place
-    from unnest(new_schedules) with ordinality n
+    select n.*, now_us + n.count as version, belfry.definition_id(n.count, batch) as definition
+    from (
+      select u.*, nextval('belfry.versions') as count, nextval('belfry.places') as place
+      from unnest(new_schedules) with ordinality u) n
   ), defined as (
     insert into belfry.definitions (id, schedule, app, body, payload, target, options, priority, keep, key, key_limit,
       key_when_busy, unstamped)
-    select g.version, g.id, g.app, g.body, g.payload, g.target, g.options, g.priority, g.keep, g.key, g.key_limit,
+    select g.definition, g.id, g.app, g.body, g.payload, g.target, g.options, g.priority, g.keep, g.key, g.key_limit,
       g.key_when_busy, g.unstamped
     from given g
   ), made as (
     insert into belfry.schedules (id, version, definition, place, created_at, updated_at, anchor, cursor, remaining,
       next_at, due_at, minds_overlap, removable)
-    select g.id, g.version, g.version, g.place, decided_at, decided_at, g.anchor, g.cursor, g.remaining, g.next_at,
+    select g.id, g.version, g.definition, g.place, decided_at, decided_at, g.anchor, g.cursor, g.remaining, g.next_at,
       g.due_at, g.minds_overlap, g.removable
     from given g order by g.id collate "C"
   )
   select array_agg(g.version order by g.ordinality) into versions from given g;
   return versions;
 end $$;
+
+-- The id of a definition: its own count, below 22 random bits. Those of one batch lie together in the index.
+create or replace function belfry.definition_id(count bigint, batch double precision) returns bigint language sql immutable
+  as $$ select (floor(batch * 4194304)::bigint << 31) + (count & 2147483647) $$;
 
 create or replace function belfry.define(change belfry.schedule_change, number bigint) returns void language plpgsql as $$
 begin

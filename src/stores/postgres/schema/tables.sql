@@ -13,16 +13,20 @@ create sequence belfry.proofs as integer cycle;
 create function belfry.session_is_gone(session integer) returns boolean language sql volatile
   as $$ select pg_try_advisory_xact_lock_shared('belfry.proofs'::regclass::oid::integer, session) $$;
 
-create sequence belfry.versions;   -- of schedules; their definitions have the same numbers
+create sequence belfry.versions;   -- counts the versions of schedules
 create sequence belfry.places;     -- orders schedules that are due at the same instant
 create sequence belfry.endings;    -- orders runs by when they ended
-create sequence belfry.run_ids;
+create sequence belfry.run_ids;    -- the numbers in ids of runs
+
+-- A run's id as users see it: its number and its mark (core/runs/run-id.ts).
+create function belfry.run_id(number bigint, mark bigint) returns text language sql immutable parallel safe
+  as $$ select number::text || '-' || lpad(to_hex(mark), 12, '0') $$;
 
 create table belfry.settings (name text primary key, value text not null);
 
 -- What the author of a schedule wrote. It is apart from its progress, which is written with every tick.
 create table belfry.definitions (
-  id bigint primary key,
+  id bigint primary key,             -- partly random: instances remember definitions, and must not take another for one
   schedule text collate "C" not null,
   app text,
   target text not null,
@@ -67,7 +71,8 @@ create table belfry.skips (
 );
 
 create table belfry.runs (
-  id bigint primary key,
+  id bigint primary key,             -- the number in the id that users see; grows from run to run
+  mark bigint not null default floor(random() * 281474976710656)::bigint,          -- the random part of that id
   target text collate "C" not null,
   origin belfry.run_origin not null,
   state belfry.run_state not null,
@@ -111,6 +116,7 @@ create table belfry.dedupes (
   target text collate "C" not null,
   dedupe text collate "C" not null,
   run bigint not null,
+  mark bigint not null,              -- of the run, which the history may not keep
   until bigint,                      -- null while the run is unfinished
   primary key (target, dedupe)
 );

@@ -31,7 +31,7 @@ create type belfry.settlement as (
 create type belfry.attempt as (run bigint, token bigint);
 
 -- The key of a run that waited for its stamp; without a key the job turned out not to be exclusive.
-create type belfry.stamp as (run bigint, key text, key_limit integer, key_when_busy belfry.busy_policy);
+create type belfry.stamp as (run bigint, mark bigint, key text, key_limit integer, key_when_busy belfry.busy_policy);
 
 -- `remote`: the holder is outside of the process that asks, whose proof of life does not count for it.
 create type belfry.acquisition as (

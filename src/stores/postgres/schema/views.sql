@@ -1,7 +1,7 @@
 -- Views for people: times, states by name, payloads as JSON. Operations read the tables, except for `lease_times`.
 
 create view belfry.run as
-select id, target, origin, state, nullif(waits_for, 'nothing') as waits_for, reason, schedule,
+select belfry.run_id(id, mark) as id, target, origin, state, nullif(waits_for, 'nothing') as waits_for, reason, schedule,
   to_timestamp(tick / 1000.0) as tick, payload::json as payload, priority, key, dedupe,
   to_timestamp(created_at / 1000.0) as created_at, to_timestamp(ready_at / 1000.0) as ready_at,
   to_timestamp(started_at / 1000.0) as started_at, to_timestamp(finished_at / 1000.0) as finished_at,
@@ -26,7 +26,8 @@ from belfry.instances;
 -- When a lease runs out. `expires_at` is what its holder was told; `counts_until` is long ago for a holder whose session
 -- is proven to be gone. A lease that was released before its minimum hold counts to its end.
 create view belfry.lease_times as
-select name, holder, token, acquired_at, instance, run, released, expires_at,
+select name, holder, token, acquired_at, instance, released, expires_at,
+  (select belfry.run_id(r.id, r.mark) from belfry.runs r where r.id = run) as run,
   case when belfry.session_is_gone(session) then 0 else expires_at end as counts_until
 from (
   select l.name, l.holder, l.token, l.acquired_at, l.instance, l.run, l.released,

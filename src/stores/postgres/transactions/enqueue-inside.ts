@@ -15,7 +15,7 @@ import { newRuns } from '../runs/run-codec.js'
 import type { CallerTransaction } from './adapters/caller-transaction.js'
 
 const NUMBER = 'select pg_current_xact_id()::text as number'
-const ENQUEUE = 'select outcome, run::text as run from belfry.enqueue_runs_inside($1::text, $2::text, $3::text::json)'
+const ENQUEUE = 'select outcome, run from belfry.enqueue_runs_inside($1::text, $2::text, $3::text::json)'
 
 const REFUSALS = {
   outside:

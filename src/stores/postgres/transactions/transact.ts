@@ -56,8 +56,7 @@ export async function transactRun(
   work: Work,
   signal?: AbortSignal,
 ): Promise<TransactResult> {
-  const run = runNumber(id)
-  if (run === undefined) return 'stale'
+  const run = String(runNumber(id))
   const freeSlot = await slots.take(signal)
   const call: Call = { db, run, token, work, signal, freeSlot }
   try {

@@ -8,12 +8,12 @@
 import { setImmediate } from 'node:timers'
 import type { Clock } from '../../../core/clock.js'
 import { KnownLease } from '../../../core/connection/reply-limit.js'
+import { StoreTime } from '../../../core/connection/store-time.js'
 import { failure } from '../../../core/errors.js'
 import { HeldTickets } from '../cluster/tickets/held-tickets.js'
 import type { Link } from './driver.js'
 import { errorWord, storeError } from './errors.js'
 import type { ClockKind, LuaScript } from './lua-script.js'
-import { StoreTime } from './store-time.js'
 import type { Woken } from './wakes.js'
 
 export interface ServerOptions {

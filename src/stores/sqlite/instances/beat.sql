@@ -8,7 +8,7 @@ update belfry_instances set beat_at = :now, expires_at = :expiresAt where id = :
 update belfry_instances set claims_settled = max(claims_settled, :claim) where id = :instance;
 
 -- statement: attemptsOf
-select id, token, claim, cancel_requested from belfry_runs where state = 'running' and instance = :instance;
+select id, mark, token, claim, cancel_requested from belfry_runs where state = 'running' and instance = :instance;
 
 -- statement: runningOf
 select * from belfry_runs where state = 'running' and instance = :instance order by id limit :limit;

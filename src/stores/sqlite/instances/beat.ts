@@ -1,14 +1,14 @@
 import type { BeatRequest, BeatResult } from '../../../core/instances/instance.js'
 import { statement } from '../connection/statements.js'
 import type { Snapshot, Tx } from '../connection/tx.js'
-import { type RunRow, runId } from '../runs/run-codec.js'
+import { idOf, type RunName, type RunRow } from '../runs/run-codec.js'
 import { loadRun, takeOver } from '../runs/transitions.js'
 import source from './beat.sql'
 import { noteAlive } from './declarations.js'
 
 type One = { instance: string }
 type Living = { app: string | null; declarations: string | null }
-type Attempt = { id: number; token: number; claim: number; cancel_requested: number }
+type Attempt = RunName & { token: number; claim: number; cancel_requested: number }
 
 const livingInstance = statement<One, Living>(source, 'livingInstance')
 const settleClaims = statement<One & { claim: number }>(source, 'settleClaims')
@@ -27,17 +27,17 @@ export function beatInstance(tx: Tx, request: BeatRequest): BeatResult {
   noteAlive(tx, living.app, living.declarations)
   db.run(settleClaims, { instance, claim: claimsSettled })
   const held = db.all(attemptsOf, { instance })
-  const tokens = new Map(held.map(({ id, token }) => [runId(id), token]))
+  const tokens = new Map(held.map((run) => [idOf(run), run.token]))
   const own = new Set(attempts.filter(({ run, token }) => tokens.get(run) === token).map(({ run }) => run))
-  for (const { id, claim } of held) {
-    const run = claim <= claimsSettled && !own.has(runId(id)) ? loadRun(db, id) : undefined
+  for (const attempt of held) {
+    const run = attempt.claim <= claimsSettled && !own.has(idOf(attempt)) ? loadRun(db, attempt.id) : undefined
     if (run !== undefined) takeOver(tx, run, false)
   }
-  const cancelled = held.filter(({ id, cancel_requested }) => cancel_requested === 1 && own.has(runId(id)))
+  const cancelled = held.filter((attempt) => attempt.cancel_requested === 1 && own.has(idOf(attempt)))
   return {
     alive: true,
     lost: attempts.filter(({ run }) => !own.has(run)).map(({ run }) => run),
-    cancel: cancelled.map(({ id }) => runId(id)),
+    cancel: cancelled.map(idOf),
     now,
   }
 }

@@ -99,7 +99,17 @@ export function grantLock(tx: Tx, name: string, { holder, ttlMs, permits, instan
   const token = leastToken(tx, name, floor)
   const expiresAt = tx.now + ttlMs
   addHolder(tx, { name, holder, token, run: null, instance, expiresAt })
-  return { name, holder, token, run: null, instance, acquired_at: tx.now, expires_at: expiresAt, released: 0 }
+  return {
+    name,
+    holder,
+    token,
+    run: null,
+    run_mark: null,
+    instance,
+    acquired_at: tx.now,
+    expires_at: expiresAt,
+    released: 0,
+  }
 }
 
 const selectLastToken = statement<{ name: string }, { last_token: number }>(source, 'lastToken')

@@ -1,5 +1,5 @@
 import type { Lease } from '../../../core/locks/lease.js'
-import { runId } from '../runs/run-codec.js'
+import { runId } from '../../../core/runs/run-id.js'
 
 /** A row of the view `belfry_holders`. */
 export interface LeaseRow {
@@ -8,6 +8,7 @@ export interface LeaseRow {
   readonly token: number
   /** Set for a run's key. */
   readonly run: number | null
+  readonly run_mark: number | null
   readonly instance: string | null
   readonly acquired_at: number
   readonly expires_at: number
@@ -15,11 +16,21 @@ export interface LeaseRow {
   readonly released: number
 }
 
-export function toLease({ name, holder, token, acquired_at, expires_at, instance, run, released }: LeaseRow): Lease {
+export function toLease({
+  name,
+  holder,
+  token,
+  acquired_at,
+  expires_at,
+  instance,
+  run,
+  run_mark,
+  released,
+}: LeaseRow): Lease {
   return {
     ...{ name, holder, token, acquiredAt: acquired_at, expiresAt: expires_at },
     ...(instance === null ? {} : { instance }),
-    ...(run === null ? {} : { run: runId(run) }),
+    ...(run === null || run_mark === null ? {} : { run: runId(run, run_mark) }),
     ...(released === 1 ? { released: true as const } : {}),
   }
 }

@@ -36,7 +36,7 @@ from belfry_instances where id = :instance;
 -- statement: startedBy
 -- What a claim has started and still runs, as one JSON text: drivers take twice as long to read rows with so many columns.
 select json_group_array(json_object(
-  'id', id, 'state', state, 'waits_for', waits_for, 'reason', reason, 'target', target, 'options', options,
+  'id', id, 'mark', mark, 'state', state, 'waits_for', waits_for, 'reason', reason, 'target', target, 'options', options,
   'origin', origin, 'schedule', schedule, 'tick', tick, 'backfill', backfill, 'payload', payload,
   'priority', priority, 'keep', keep, 'key', key, 'key_limit', key_limit, 'key_when_busy', key_when_busy,
   'unstamped', unstamped, 'dedupe', dedupe, 'dedupe_ms', dedupe_ms, 'created_at', created_at, 'ready_at', ready_at,

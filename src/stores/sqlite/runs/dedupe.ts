@@ -1,23 +1,23 @@
 import { statement } from '../connection/statements.js'
 import type { Tx } from '../connection/tx.js'
 import source from './dedupe.sql'
-import type { RunRow } from './run-codec.js'
+import type { RunName, RunRow } from './run-codec.js'
 
 type Name = { target: string; dedupe: string }
 
-const findDedupe = statement<Name & { now: number }, { run: number }>(source, 'findDedupe')
-const open = statement<Name & { run: number }>(source, 'openDedupe')
+const findDedupe = statement<Name & { now: number }, RunName>(source, 'findDedupe')
+const open = statement<Name & RunName>(source, 'openDedupe')
 const close = statement<Name & { run: number; until: number }>(source, 'closeDedupe')
 const drop = statement<Name & { run: number }>(source, 'dropDedupe')
 
 /** The run that holds this dedupe key, if there is one. */
-export function dedupeOf({ db, now }: Tx, target: string, dedupe: string): number | undefined {
-  return db.get(findDedupe, { target, dedupe, now })?.run
+export function dedupeOf({ db, now }: Tx, target: string, dedupe: string): RunName | undefined {
+  return db.get(findDedupe, { target, dedupe, now })
 }
 
 /** While the run is unfinished, its dedupe key refuses others. */
-export function openDedupe({ db }: Tx, target: string, dedupe: string | null, run: number): void {
-  if (dedupe !== null) db.run(open, { target, dedupe, run })
+export function openDedupe({ db }: Tx, target: string, dedupe: string | null, { id, mark }: RunName): void {
+  if (dedupe !== null) db.run(open, { target, dedupe, id, mark })
 }
 
 /** After the run's end the key refuses others for the time that was asked for, even if the history does not keep the run. */

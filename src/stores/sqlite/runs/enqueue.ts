@@ -9,8 +9,8 @@ import { oldestDue, oldestWaiting } from '../locks/pass-on.js'
 import { countEngaged } from './available.js'
 import { dedupeOf, openDedupe } from './dedupe.js'
 import source from './enqueue.sql'
-import { type NewRunColumns, newRunColumns, type RunRow, runId } from './run-codec.js'
-import { endRun, requestCancel, skipRun } from './transitions.js'
+import { idOf, type NewRunColumns, newRunColumns, type RunName, type RunRow } from './run-codec.js'
+import { endRun, loadRun, requestCancel, skipRun } from './transitions.js'
 
 /** A batch is one transaction: until it ends no process can write, not even a beat. */
 const MOST = 10_000
@@ -33,58 +33,59 @@ function enqueueRun(tx: Tx, run: NewRun): EnqueueResult {
   if (refused !== undefined) return refused
   const waits = run.schedule !== undefined && mustWait(tx, run.schedule, run)
   const columns = newRunColumns(run, tx.now, waits)
-  const id = tx.db.insert(insertRun, columns)
-  openDedupe(tx, target, columns.dedupe, id)
+  const made = { id: tx.db.insert(insertRun, columns), mark: columns.mark }
+  openDedupe(tx, target, columns.dedupe, made)
   if (columns.state === 'ready') tx.wakes.add('runs')
-  return { outcome: 'enqueued', run: runId(id) }
+  return { outcome: 'enqueued', run: idOf(made) }
 }
 
 type Backfill = { schedule: string; tick: number | null; backfill: string }
-const sameBackfill = statement<Backfill, { id: number }>(source, 'sameBackfill')
+const sameBackfill = statement<Backfill, RunName>(source, 'sameBackfill')
 
 function refusal(tx: Tx, run: NewRun, target: string): EnqueueResult | undefined {
   const { dedupe, schedule, origin, tick = null, backfill } = run
   const same = dedupe === undefined ? undefined : dedupeOf(tx, target, dedupe)
-  if (same !== undefined) return { outcome: 'duplicate', run: runId(same) }
+  if (same !== undefined) return { outcome: 'duplicate', run: idOf(same) }
   if (origin === 'backfill' && schedule !== undefined) {
     const known = tx.db.get(sameBackfill, { schedule, tick, backfill: String(backfill) })
-    if (known !== undefined) return { outcome: 'duplicate', run: runId(known.id) }
+    if (known !== undefined) return { outcome: 'duplicate', run: idOf(known) }
   }
   const winner = holderOfKey(tx, run) ?? (schedule === undefined ? undefined : overlapping(tx, schedule, run))
-  return winner === undefined ? undefined : { outcome: 'busy', run: runId(winner) }
+  return winner === undefined ? undefined : { outcome: 'busy', run: idOf(winner) }
 }
 
-const sameInstant = statement<{ key: string; readyAt: number }, { id: number }>(source, 'sameInstant')
+const sameInstant = statement<{ key: string; readyAt: number }, RunName>(source, 'sameInstant')
 
 /** The run that keeps the key busy, when as many as its limit are due or running, or one is ready at the same instant. */
-function holderOfKey(tx: Tx, { key, checkKey, readyAt, delayMs = 0 }: NewRun): number | undefined {
+function holderOfKey(tx: Tx, { key, checkKey, readyAt, delayMs = 0 }: NewRun): RunName | undefined {
   if (!checkKey || key === undefined || key === 'unstamped') return undefined
   const at = readyAt ?? tx.now + delayMs
-  if (at > tx.now) return tx.db.get(sameInstant, { key: key.name, readyAt: at })?.id
+  if (at > tx.now) return tx.db.get(sameInstant, { key: key.name, readyAt: at })
   return countEngaged(tx, key.name, key.limit) < key.limit ? undefined : firstEngaged(tx, key.name)
 }
 
-const firstBegun = statement<{ key: string }, Pick<RunRow, 'id' | 'state'>>(source, 'firstBegun')
-const firstDueWaiting = statement<{ key: string; now: number }, { id: number }>(source, 'firstDueWaiting')
+const firstBegun = statement<{ key: string }, RunName & Pick<RunRow, 'state'>>(source, 'firstBegun')
+const firstDueWaiting = statement<{ key: string; now: number }, RunName>(source, 'firstDueWaiting')
 
 /**
  * The run that a busy key is reported with: a running one, else the oldest that is due, else one between attempts, else the
  * oldest that waits for other runs of its schedule.
  */
-function firstEngaged(tx: Tx, key: string): number | undefined {
+function firstEngaged(tx: Tx, key: string): RunName | undefined {
   const begun = tx.db.get(firstBegun, { key })
-  if (begun?.state === 'running') return begun.id
+  if (begun?.state === 'running') return begun
   const oldest = Math.min(oldestDue(tx, key), oldestWaiting(tx, key)?.id ?? Number.POSITIVE_INFINITY)
-  if (Number.isFinite(oldest)) return oldest
-  return begun?.id ?? tx.db.get(firstDueWaiting, { key, now: tx.now })?.id
+  if (Number.isFinite(oldest)) return loadRun(tx.db, oldest)
+  return begun ?? tx.db.get(firstDueWaiting, { key, now: tx.now })
 }
 
-function overlapping(tx: Tx, schedule: string, { overlap }: NewRun): number | undefined {
+function overlapping(tx: Tx, schedule: string, { overlap }: NewRun): RunName | undefined {
   if (overlap !== 'skip' && overlap !== 'queue-one') return undefined
-  const waiting = tx.db.get(firstOverlap, { schedule })?.id
+  const waiting = tx.db.get(firstOverlap, { schedule })
   if (overlap === 'queue-one') return waiting
-  const engaged = tx.db.get(firstEngagedOf, { schedule, now: tx.now })?.id
-  return engaged === undefined || waiting === undefined ? (engaged ?? waiting) : Math.min(engaged, waiting)
+  const engaged = tx.db.get(firstEngagedOf, { schedule, now: tx.now })
+  if (engaged === undefined || waiting === undefined) return engaged ?? waiting
+  return engaged.id < waiting.id ? engaged : waiting
 }
 
 /** Whether a run has to wait for others of its schedule. */
@@ -95,8 +96,8 @@ function mustWait(tx: Tx, schedule: string, { overlap }: NewRun): boolean {
   return isEngaged || tx.db.get(firstOverlap, { schedule }) !== undefined
 }
 
-const firstEngagedOf = statement<{ schedule: string; now: number }, { id: number }>(source, 'firstEngagedOf')
-const firstOverlap = statement<{ schedule: string }, { id: number }>(source, 'firstOverlap')
+const firstEngagedOf = statement<{ schedule: string; now: number }, RunName>(source, 'firstEngagedOf')
+const firstOverlap = statement<{ schedule: string }, RunName>(source, 'firstOverlap')
 
 const unfinishedOf = statement<{ schedule: string; now: number }, RunRow>(source, 'unfinishedOf')
 

@@ -1,12 +1,13 @@
 import { checkPageLimit } from '../../../core/checks/page-limit.js'
 import { afterPrefix } from '../../../core/names/text-order.js'
 import type { Run } from '../../../core/runs/run.js'
+import { numberAfter } from '../../../core/runs/run-id.js'
 import type { Page, RunQuery } from '../../../core/store.js'
 import type { SqliteFile } from '../connection/file.js'
 import { type Given, type Nothing, statement, withConditions } from '../connection/statements.js'
 import type { Snapshot } from '../connection/tx.js'
 import source from './list.sql'
-import { type RunRow, runId, runNumber, toRun } from './run-codec.js'
+import { type RunRow, toRun } from './run-codec.js'
 import { findRun } from './transitions.js'
 
 export function getRun({ db }: Snapshot, id: string): Run | undefined {
@@ -32,10 +33,10 @@ export async function listRuns(file: SqliteFile, query: RunQuery): Promise<Page<
   const found: RunRow[] = []
   const { oldest, newest } = await file.read(bounds)
   const most = byIndex ? Number.POSITIVE_INFINITY : (query.look ?? Number.POSITIVE_INFINITY)
-  let before = Math.min(query.after === undefined ? newest + 1 : (runNumber(query.after) ?? 0), newest + 1)
+  let before = Math.min(query.after === undefined ? newest + 1 : numberAfter(query.after), newest + 1)
   let windows = byIndex && query.tick !== undefined ? WINDOWS : 0
   for (; found.length <= query.limit && before > oldest; windows += 1) {
-    if (windows * WINDOW >= most) return { items: found.map(toRun), next: runId(before) }
+    if (windows * WINDOW >= most) return { items: found.map(toRun), next: String(before) }
     const from = byIndex && windows >= WINDOWS ? oldest : Math.max(before - WINDOW, oldest)
     const window = { ...given, before, from, limit: query.limit + 1 - found.length }
     found.push(...(await file.read(({ db }) => db.all(select, window))))

@@ -9,7 +9,7 @@ export function retryRun(tx: Tx, id: string): RetryResult {
   if (run === undefined) return 'missing'
   if (!isFinished(run) || run.state === 'succeeded') return 'refused'
   const same = run.dedupe === null ? undefined : dedupeOf(tx, run.target, run.dedupe)
-  if (same !== undefined && same !== run.id) return 'refused'
+  if (same !== undefined && same.id !== run.id) return 'refused'
   reopenRun(tx, run)
   return 'ready'
 }

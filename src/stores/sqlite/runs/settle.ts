@@ -1,10 +1,11 @@
 import type { Json } from '../../../core/checks/json.js'
 import type { Outcome } from '../../../core/runs/run.js'
+import { readRunId } from '../../../core/runs/run-id.js'
 import { toText } from '../../../core/runs/stored-text.js'
 import type { Settlement, SettleResult } from '../../../core/store.js'
 import type { SqliteFile } from '../connection/file.js'
 import type { Tx } from '../connection/tx.js'
-import { type RunRow, runNumber } from './run-codec.js'
+import type { RunRow } from './run-codec.js'
 import {
   type Ending,
   endCommitted,
@@ -36,7 +37,7 @@ function settleStep(tx: Tx, settlements: readonly Settlement[]): SettleResult[] 
 }
 
 function successOf({ run, token, outcome }: Settlement): Success[] {
-  const number = runNumber(run)
+  const number = readRunId(run)?.number
   if (outcome.kind !== 'succeeded' || number === undefined) return []
   return [{ run: number, token, result: resultOf(outcome) }]
 }

@@ -14,6 +14,7 @@ import { type ErrorRecord, failure } from '../../../core/errors.js'
 import type { SkipReason } from '../../../core/policies.js'
 import { lostMessage } from '../../../core/runs/lost-message.js'
 import { isKept, MAX_TAKEOVERS, type RunState, type WaitsFor } from '../../../core/runs/run.js'
+import { readRunId } from '../../../core/runs/run-id.js'
 import { mayBecome } from '../../../core/runs/transitions.js'
 import type { Connection } from '../connection/connection.js'
 import { statement } from '../connection/statements.js'
@@ -21,7 +22,7 @@ import type { Tx } from '../connection/tx.js'
 import { releaseRunKey } from '../locks/release.js'
 import { addSkip } from '../schedules/skips.js'
 import { closeDedupe, openDedupe } from './dedupe.js'
-import { flag, type KeyColumns, type RunRow, runId, runNumber } from './run-codec.js'
+import { flag, idOf, type KeyColumns, type RunName, type RunRow } from './run-codec.js'
 import source from './transitions.sql'
 
 const runById = statement<{ run: number }, RunRow>(source, 'runById')
@@ -32,8 +33,9 @@ export function loadRun(db: Connection, id: number): RunRow | undefined {
 
 /** By its public id; undefined for text that is no id of this store. */
 export function findRun(db: Connection, id: string): RunRow | undefined {
-  const number = runNumber(id)
-  return number === undefined ? undefined : loadRun(db, number)
+  const name = readRunId(id)
+  const run = name === undefined ? undefined : loadRun(db, name.number)
+  return run?.mark === name?.mark ? run : undefined
 }
 
 const holdsKey = statement<{ run: number; token: number }, { held: number }>(source, 'holdsKey')
@@ -194,7 +196,7 @@ const reopenStatement = statement<{ run: number; now: number }>(source, 'reopen'
 
 /** Makes a run that has ended ready again. Its failures and takeovers are counted from zero. */
 export function reopenRun(tx: Tx, run: RunRow): void {
-  openDedupe(tx, run.target, run.dedupe, run.id)
+  openDedupe(tx, run.target, run.dedupe, run)
   change(tx.db.run(reopenStatement, { run: run.id, now: tx.now }), run, 'ready')
   tx.readied += 1
   tx.wakes.add('runs')
@@ -216,7 +218,7 @@ export interface Success {
   readonly result: string | null
 }
 
-type Ended = { id: number; token: number }
+type Ended = RunName & { token: number }
 const succeedStatement = statement<{ attempts: string; now: number }, Ended>(source, 'succeedPlain')
 const forgetPlain = statement<{ attempts: string }, Ended>(source, 'forgetPlain')
 
@@ -227,7 +229,7 @@ export function succeedPlain({ db, now, wakes }: Tx, successes: readonly Success
   const kept = db.all(succeedStatement, { attempts, now })
   const forgotten = kept.length < successes.length ? db.all(forgetPlain, { attempts }) : []
   wakes.add('settled')
-  return new Map([...kept, ...forgotten].map(({ id, token }) => [runId(id), token]))
+  return new Map([...kept, ...forgotten].map((run) => [idOf(run), run.token]))
 }
 
 function change(changed: number, run: RunRow, to: RunState): void {

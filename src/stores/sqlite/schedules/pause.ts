@@ -1,7 +1,7 @@
 import { decidePause, decideResume } from '../../../core/schedules/declare.js'
 import type { Schedule } from '../../../core/schedules/schedule.js'
 import type { Tx } from '../connection/tx.js'
-import { nextNumber } from '../schema/counters.js'
+import { takeVersion, versionNow } from '../schema/counters.js'
 import { getSchedule } from './list.js'
 import { writeSchedule } from './put.js'
 import { addSkip } from './skips.js'
@@ -11,7 +11,8 @@ export function pauseSchedule(tx: Tx, id: string, note: string | undefined): Sch
   const before = getSchedule(tx, id)
   if (before === undefined) return undefined
   if (before.pausedAt !== undefined && before.pauseNote === note) return before
-  const version = nextNumber(tx.db, 'schedule version')
+  const version = versionNow(tx)
+  takeVersion(tx.db, version)
   const { schedule, takeBack } = decidePause(before, unclaimedTicks(tx, id), version, tx.now, note)
   takeBackTicks(tx, id, takeBack)
   writeSchedule(tx, schedule)
@@ -21,7 +22,9 @@ export function pauseSchedule(tx: Tx, id: string, note: string | undefined): Sch
 export function resumeSchedule(tx: Tx, id: string): Schedule | undefined {
   const before = getSchedule(tx, id)
   if (before?.pausedAt === undefined) return before
-  const { schedule, skips } = decideResume(before, nextNumber(tx.db, 'schedule version'), tx.now)
+  const version = versionNow(tx)
+  takeVersion(tx.db, version)
+  const { schedule, skips } = decideResume(before, version, tx.now)
   for (const range of skips) addSkip(tx, id, range)
   writeSchedule(tx, schedule)
   return schedule

@@ -5,7 +5,7 @@ import type { PutResult, ScheduleWrite } from '../../../core/store.js'
 import { statement } from '../connection/statements.js'
 import type { Tx } from '../connection/tx.js'
 import { type Steps, stepwise } from '../connection/write-queue.js'
-import { lastNumber, nextNumber } from '../schema/counters.js'
+import { nextNumber, takeVersion, versionNow } from '../schema/counters.js'
 import { getSchedule } from './list.js'
 import source from './put.sql'
 import { type ScheduleColumns, scheduleColumns } from './schedule-codec.js'
@@ -23,9 +23,9 @@ function putSchedule(tx: Tx, { id, definition, ifVersion }: ScheduleWrite): PutR
     return { outcome: 'conflict', schedule: existing }
   }
   const unclaimed = existing === undefined ? [] : unclaimedTicks(tx, id)
-  const decision = decidePut(id, definition, existing, unclaimed, lastNumber(db, 'schedule version') + 1, now)
+  const decision = decidePut(id, definition, existing, unclaimed, versionNow(tx), now)
   if (decision.outcome === 'unchanged') return decision
-  nextNumber(db, 'schedule version')
+  takeVersion(db, decision.schedule.version)
   takeBackTicks(tx, id, decision.takeBack)
   writeSchedule(tx, decision.schedule)
   return { outcome: decision.outcome, schedule: decision.schedule }

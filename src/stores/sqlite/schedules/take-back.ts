@@ -1,15 +1,15 @@
 import type { TakeBack, UnclaimedTick } from '../../../core/schedules/declare.js'
 import { statement } from '../connection/statements.js'
 import type { Tx } from '../connection/tx.js'
-import { runId } from '../runs/run-codec.js'
+import { idOf, type RunName } from '../runs/run-codec.js'
 import { findRun, skipRun, unrecordRun } from '../runs/transitions.js'
 import { addSkip } from './skips.js'
 import source from './take-back.sql'
 
-const selectUnclaimed = statement<{ schedule: string }, { id: number; tick: number }>(source, 'unclaimedTicks')
+const selectUnclaimed = statement<{ schedule: string }, RunName & { tick: number }>(source, 'unclaimedTicks')
 
 export function unclaimedTicks({ db }: Tx, schedule: string): UnclaimedTick[] {
-  return db.all(selectUnclaimed, { schedule }).map(({ id, tick }) => ({ run: runId(id), tick }))
+  return db.all(selectUnclaimed, { schedule }).map((run) => ({ run: idOf(run), tick: run.tick }))
 }
 
 /** Deletes future ticks, skips due ones, and records due ticks that were not recorded yet as skipped. */

@@ -3,12 +3,13 @@
 create view belfry_holders as
 select
   l.place, l.name, l.holder, l.token, l.run, l.instance, l.acquired_at, l.released,
-  case when l.run is null then l.expires_at else coalesce(i.expires_at, 0) end as expires_at
+  case when l.run is null then l.expires_at else coalesce(i.expires_at, 0) end as expires_at,
+  (select r.mark from belfry_runs r where r.id = l.run) as run_mark
 from belfry_leases l left join belfry_instances i on l.run is not null and i.id = l.instance;
 
 create view belfry_run as
 select
-  id,
+  printf('%d-%012x', id, mark) as id,
   state,
   coalesce(waits_for, reason) as because,
   target,
@@ -58,7 +59,7 @@ select
   case when released then 'released' when expires_at > unixepoch('subsec') * 1000 then 'held' else 'expired' end as state,
   holder,
   token,
-  run,
+  case when run_mark is not null then printf('%d-%012x', run, run_mark) end as run,
   instance,
   strftime('%Y-%m-%dT%H:%M:%fZ', acquired_at / 1000.0, 'unixepoch') as acquired_at,
   strftime('%Y-%m-%dT%H:%M:%fZ', expires_at / 1000.0, 'unixepoch') as expires_at

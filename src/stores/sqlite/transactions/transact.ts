@@ -10,11 +10,11 @@
 import { type Json, toJson } from '../../../core/checks/json.js'
 import { failure } from '../../../core/errors.js'
 import type { AttemptRef } from '../../../core/instances/instance.js'
+import { readRunId } from '../../../core/runs/run-id.js'
 import { fromText, toText } from '../../../core/runs/stored-text.js'
 import type { TransactResult } from '../../../core/store.js'
 import type { Connection } from '../connection/connection.js'
 import { statement } from '../connection/statements.js'
-import { runNumber } from '../runs/run-codec.js'
 import { isCurrent, loadRun } from '../runs/transitions.js'
 import source from './transact.sql'
 
@@ -33,7 +33,7 @@ export function transactRun(
 ): TransactResult | { readonly error: unknown } {
   // An async callback is refused before it begins: on the user's handle, writes after its first await could not be undone.
   if (Object.prototype.toString.call(work) === '[object AsyncFunction]') return { error: promiseRefused() }
-  const number = runNumber(id)
+  const number = readRunId(id)?.number
   if (number === undefined) return 'stale'
   db.begin()
   try {

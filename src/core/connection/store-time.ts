@@ -1,0 +1,39 @@
+/**
+ * Where the store's clock must be by now, as far as this client can tell: the time that it last heard, plus the time that
+ * has passed since. New tokens are not lower than that.
+ *
+ * A failover may lose the last tokens, and promote a server whose clock is behind. The client that asks it for a token need
+ * not have seen the lost ones: they were given out before the failover, by a clock that this client has heard of, too.
+ */
+import type { Clock } from '../clock.js'
+
+/** Two clocks need not run at the same speed: what has passed is counted a little short. */
+const PACE = 0.999
+
+export class StoreTime {
+  readonly #clock: Clock
+  #now = 0
+  #heardAt = Number.POSITIVE_INFINITY
+
+  constructor(clock: Clock) {
+    this.#clock = clock
+  }
+
+  /** An answer said what time it is. The latest counts, of all servers that there are. */
+  heard(now: number): void {
+    const at = this.#clock.monotonic()
+    if (now < this.#expected(at)) return
+    this.#now = now
+    this.#heardAt = at
+  }
+
+  /** The least that a token may be, for a caller that has seen so much. */
+  floor(seen: number): number {
+    return Math.max(seen, Math.floor(this.#expected(this.#clock.monotonic()) * 1_000))
+  }
+
+  /** 0 until the first answer. */
+  #expected(at: number): number {
+    return this.#now + Math.max(at - this.#heardAt, 0) * PACE
+  }
+}

@@ -1,0 +1,37 @@
+/**
+ * Ids of runs: the number that the store gave the run, and a random mark, as in `1041-9f3a2c41b7d0`.
+ *
+ * Numbers are counted, so they say which of two runs is older. A store that has lost its last writes, by a restored backup
+ * or a failover, counts on from an earlier number, with any clock. The mark makes the ids differ all the same: an id
+ * names one run for ever.
+ */
+
+/** So many random bits as hexadecimal digits. A mark fits into the integers of JavaScript. */
+const MARK_DIGITS = 12
+const MARKS = 2 ** (4 * MARK_DIGITS)
+
+const RUN_ID = /^([1-9]\d{0,15})-([0-9a-f]{12})$/
+
+export interface RunName {
+  readonly number: number
+  readonly mark: number
+}
+
+export function newMark(): number {
+  return Math.floor(Math.random() * MARKS)
+}
+
+export function runId(number: number | string, mark: number): string {
+  return `${number}-${mark.toString(16).padStart(MARK_DIGITS, '0')}`
+}
+
+/** Undefined for a text that is no id of a run. */
+export function readRunId(id: string): RunName | undefined {
+  const [, number, mark = ''] = RUN_ID.exec(id) ?? []
+  return number === undefined ? undefined : { number: Number(number), mark: Number.parseInt(mark, 16) }
+}
+
+/** Where a list of runs goes on: behind an id, or behind a number alone. 0, before all runs, for any other text. */
+export function numberAfter(cursor: string): number {
+  return Number(/^([1-9]\d{0,15})(?:-[0-9a-f]{12})?$/.exec(cursor)?.[1] ?? 0)
+}
