@@ -5,10 +5,10 @@
  * or a failover, counts on from an earlier number, with any clock. The mark makes the ids differ all the same: an id
  * names one run for ever.
  */
+import { randomUUID } from 'node:crypto'
 
 /** So many random bits as hexadecimal digits. A mark fits into the integers of JavaScript. */
 const MARK_DIGITS = 12
-const MARKS = 2 ** (4 * MARK_DIGITS)
 
 const RUN_ID = /^([1-9]\d{0,15})-([0-9a-f]{12})$/
 
@@ -18,7 +18,8 @@ export interface RunName {
 }
 
 export function newMark(): number {
-  return Math.floor(Math.random() * MARKS)
+  // The end of a UUID is random.
+  return Number.parseInt(randomUUID().slice(-MARK_DIGITS), 16)
 }
 
 export function runId(number: number | string, mark: number): string {
