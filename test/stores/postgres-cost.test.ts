@@ -331,7 +331,7 @@ it('the cost of a beat is proportional to the claims since the last one, also wh
       from generate_series(1, ${count}) n`)
     if (ends) await client.query(`delete from ${schema}.runs where instance = '${instance}'`)
     const { rows } = await client.query(
-      `select id::text as run, token::integer from ${schema}.runs where instance = '${instance}'`,
+      `select id as run, token::integer from ${schema}.run where instance = '${instance}'`,
     )
     const startedAt = performance.now()
     const request = { instance, leaseMs: 600_000, attempts: rows, claimsSettled: count }

@@ -287,7 +287,7 @@ describe('a SQLite store', () => {
     await first.runs.cancel(made?.run ?? '')
     await first.close()
     const [next] = await open().runs.enqueue([newRun()])
-    expect(Number(next?.run)).toBeGreaterThan(Number(made?.run))
+    expect(Number.parseInt(next?.run ?? '', 10)).toBeGreaterThan(Number.parseInt(made?.run ?? '', 10))
   })
 
   it('leaves an empty log when it is closed', async () => {
