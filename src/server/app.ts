@@ -9,8 +9,10 @@ import { type Reply, toResponse } from './http/reply.js'
 import { logRequest } from './http/request-log.js'
 import { mount, type ServerEnv, type ToHandler } from './http/route.js'
 import { allRoutes } from './routes/route-table.js'
+import { gateOf } from './security/authorise.js'
 import type { Audit, RequestInfo } from './security/caller.js'
 import { concurrencyLimits } from './security/concurrency-limit.js'
+import { corsHeaders, preflightReply } from './security/cors.js'
 import { CpuBudget } from './security/cpu-budget.js'
 import { type Guard, guard } from './security/guard.js'
 import { ServiceSecret } from './security/service-secret.js'
@@ -36,10 +38,20 @@ export function app(
     throw problem(404, 'NOT_FOUND', `there is nothing at ${c.req.path.slice(0, 200)}`)
   })
   hono.notFound((c) => notFound(c, async () => {}) as Promise<Response>)
-  return (request, info) => hono.fetch(request, { audit, authorise, closing, concurrency, cpu, info, secret })
+  const origins = gateOf(options.authorise)?.origins ?? []
+  return (request, info) => {
+    const preflight = preflightReply(request, origins)
+    if (preflight !== undefined) return toResponse(withCors(preflight, request, origins), info.secure)
+    return hono.fetch(request, { audit, authorise, closing, concurrency, cpu, info, secret })
+  }
 }
 
-function handlerMaker({ log }: ParsedServerOptions, { pass, passOpen }: Guard): ToHandler {
+function withCors(reply: Reply, request: Request, origins: readonly string[]): Reply {
+  return { ...reply, headers: { ...reply.headers, ...corsHeaders(request, origins) } }
+}
+
+function handlerMaker({ log, authorise }: ParsedServerOptions, { pass, passOpen }: Guard): ToHandler {
+  const origins = gateOf(authorise)?.origins ?? []
   return (work, isOpen = false) =>
     async (c) => {
       const startedAt = systemClock.monotonic()
@@ -59,7 +71,7 @@ function handlerMaker({ log }: ParsedServerOptions, { pass, passOpen }: Guard): 
         reply = problemReply(found, c.req.path)
       }
       logRequest(log, systemClock, c, reply.status, startedAt)
-      return toResponse(reply, c.env.info.secure)
+      return toResponse(withCors(reply, c.req.raw, origins), c.env.info.secure)
     }
 }
 

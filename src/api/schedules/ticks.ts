@@ -1,6 +1,7 @@
 /** The ticks of a range of time: ticks of the present timeline, and recorded ticks. */
 
 import { checkOptions } from '../../core/checks/known-options.js'
+import { systemClock } from '../../core/clock.js'
 import { DEFAULTS } from '../../core/defaults.js'
 import { failure, quote } from '../../core/errors.js'
 import { inTurns } from '../../core/in-turns.js'
@@ -40,11 +41,14 @@ export interface Ticks {
 }
 
 const MAX_LIMIT = 1_000
-/** The size and the number of pages of the newest runs that are read. Older ticks are looked up one by one. */
-const SCAN_PAGE = 500
-const SCAN_PAGES = 2
-/** For a removed schedule more pages are read: its timeline is gone, so no single ticks can be looked up. */
-const REMOVED_SCAN_PAGES = 20
+/** How many of the newest runs are read. Older ticks are looked up one by one. */
+const SCANNED = 1_000
+/** For a removed schedule more runs are read: its timeline is gone, so no single ticks can be looked up. */
+const SCANNED_OF_REMOVED = 10_000
+/** A page grows while its runs are read quickly, which large payloads prevent. */
+const FIRST_PAGE = 20
+const LARGEST_PAGE = 500
+const QUICK_MS = 20
 /** A tick is recorded at most this long before its instant. */
 const AHEAD_MS = 24 * 3_600_000
 
@@ -71,7 +75,7 @@ async function ticksBetween(store: Store, schedule: Schedule, from: number, to: 
   const end = planned[limit] ?? to
   const now = await store.now()
   const past = planned.filter((at) => at <= schedule.cursor)
-  const actual = await actualTicks(store, schedule.id, from, end, past, SCAN_PAGES)
+  const actual = await actualTicks(store, schedule.id, from, end, past, SCANNED)
   const skips = await store.schedules.skips(schedule.id, from, end, MAX_LIMIT)
   const isPlanned = new Set(planned)
   const all = [...new Set([...planned, ...actual.keys()])].sort((one, other) => one - other)
@@ -94,7 +98,7 @@ async function ticksOfRemoved(
   to: number,
   limit: number,
 ): Promise<Ticks | undefined> {
-  const actual = await actualTicks(store, id, from, to, [], REMOVED_SCAN_PAGES)
+  const actual = await actualTicks(store, id, from, to, [], SCANNED_OF_REMOVED)
   const skips = await store.schedules.skips(id, from, to, MAX_LIMIT)
   if (actual.size === 0 && skips.length === 0 && !(await hasTraces(store, id))) return undefined
   const ends = skips.flatMap((range) => [range.from, range.to]).filter((at) => from <= at && at <= to)
@@ -153,16 +157,20 @@ async function actualTicks(
   from: number,
   to: number,
   planned: readonly number[],
-  pages: number,
+  most: number,
 ): Promise<Map<number, Run>> {
   const found = new Map<number, Run>()
   const keep = (run: Run) => {
     if (run.origin === 'tick' && run.tick !== undefined && run.tick >= from && run.tick <= to) found.set(run.tick, run)
   }
   let after: { readonly after?: string } = {}
-  for (let page = 0; page < pages; page += 1) {
-    const { items, next } = await store.runs.list({ schedule: id, limit: SCAN_PAGE, ...after })
+  let size = FIRST_PAGE
+  for (let scanned = 0; scanned < most; ) {
+    const startedAt = systemClock.monotonic()
+    const { items, next } = await store.runs.list({ schedule: id, limit: size, ...after })
     items.forEach(keep)
+    scanned += items.length
+    size = systemClock.monotonic() - startedAt < QUICK_MS ? Math.min(size * 2, LARGEST_PAGE) : Math.max(size >> 1, 1)
     const oldest = items.at(-1)
     if (next === undefined || oldest === undefined || oldest.createdAt < from - AHEAD_MS) return found
     after = { after: next }

@@ -14,7 +14,7 @@ export function serveCommand(command: Command): Command {
     .option('--roles <list>', 'some of api, tick and run (all)')
     .option('--auth <how>', 'tokens or none (none on 127.0.0.1 only)')
     .option('--hosts <list>', 'allowed Host header values')
-    .option('--origins <list>', 'other origins whose pages may make changes')
+    .option('--origins <list>', 'other origins of the same site whose pages may read and make changes')
     .option('--proxies <list>', 'addresses of trusted proxies')
     .option('--open-metrics', 'serve /metrics without a token')
     .option('--log <format>', 'text or json (text)')

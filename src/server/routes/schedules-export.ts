@@ -2,6 +2,7 @@
 import { z } from 'zod'
 import { inputOf } from '../../api/schedules/schedule-input-of.js'
 import type { Belfry } from '../../belfry.js'
+import { breather } from '../../core/in-turns.js'
 import { CancelToken } from '../http/cancel-token.js'
 import { content } from '../http/reply.js'
 import { type Route, route } from '../http/route.js'
@@ -10,7 +11,10 @@ import { visible, visiblePrefix } from '../security/visibility.js'
 import { text } from '../shapes/fields.js'
 
 const NDJSON = 'application/x-ndjson'
-const PAGE = 1_000
+/** Pages grow up to this length in characters. So large schedules do not take more memory than small ones. */
+const PAGE_LENGTH = 262_144
+const FIRST_PAGE = 20
+const LARGEST_PAGE = 500
 
 export function exportRoute(belfry: Belfry): Route {
   return route({
@@ -31,7 +35,8 @@ export function exportRoute(belfry: Belfry): Route {
 }
 
 /**
- * Reads a page only when the client wants more, so that a slow client costs no memory. On an error the stream breaks off
+ * Reads a page only when the client wants more, so that a slow client costs no memory. The event loop turns in between,
+ * because some stores answer in the same turn. On an error the stream breaks off
  * instead of ending, so that a client cannot mistake a partial export for a complete one.
  */
 function exportedLines(
@@ -43,16 +48,21 @@ function exportedLines(
 ): ReadableStream<Uint8Array> {
   const encoder = new TextEncoder()
   let after: { readonly after?: string } = first === undefined ? {} : { after: first }
+  const breathe = breather()
+  let size = FIRST_PAGE
   // The first page creates it. The body of a HEAD response is never read, so nothing would end an earlier cancel token.
   let cancelToken: CancelToken | undefined
   const next = async (controller: ReadableStreamDefaultController<Uint8Array>): Promise<boolean> => {
     cancelToken ??= begin()
     cancelToken.check()
-    const page = await belfry.schedules.list({ prefix, limit: PAGE, ...after })
-    const lines = visible(caller, 'schedule', page.items).map(
-      ({ id, definition }) => `${JSON.stringify({ id, ...inputOf(definition) })}\n`,
-    )
-    if (lines.length > 0) controller.enqueue(encoder.encode(lines.join('')))
+    const page = await belfry.schedules.list({ prefix, limit: size, ...after })
+    let lines = ''
+    for (const { id, definition } of visible(caller, 'schedule', page.items)) {
+      lines += `${JSON.stringify({ id, ...inputOf(definition) })}\n`
+      await breathe()
+    }
+    if (lines !== '') controller.enqueue(encoder.encode(lines))
+    size = lines.length < PAGE_LENGTH ? Math.min(size * 2, LARGEST_PAGE) : Math.max(size >> 1, 1)
     if (page.next !== undefined) after = { after: page.next }
     return page.next !== undefined
   }

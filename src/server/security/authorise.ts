@@ -9,19 +9,21 @@ import { type Clock, systemClock } from '../../core/clock.js'
 import type { RecordStore } from '../../core/store.js'
 import { problem } from '../http/problem.js'
 import { type Authorise, type Caller, LOCAL, type RequestInfo } from './caller.js'
+import { type Credential, parseCredential } from './credential.js'
 import { checkHost, isLoopback } from './host-check.js'
+import { KnownCredentials } from './known-credentials.js'
 import { checkOrigin } from './origin-check.js'
 import { addressKey, mustWait, type Rate, RateLimit } from './rate-limit.js'
-import { Sessions, sessionOf } from './sessions.js'
+import { SESSION_KIND, Sessions, sessionOf } from './sessions.js'
 import { TokenCache } from './token-cache.js'
-import { type TokenInfo, Tokens, tokenCredential } from './tokens.js'
+import { TOKEN_KIND, type TokenInfo, Tokens, tokenCredential } from './tokens.js'
 
 export interface AuthoriseOptions {
   /** Whether requests from this machine are admin without a token. If so, the Host header must be loopback or in `hosts`. */
   readonly open?: boolean
   /** Allowed Host header values. Checked when any are given, or when the service is open. */
   readonly hosts?: readonly string[]
-  /** Other origins whose pages may make changes with a session cookie. */
+  /** Other origins of the same site whose pages may read and make changes with a session cookie. */
   readonly origins?: readonly string[]
   readonly rates?: Partial<Rates>
   readonly clock?: Clock
@@ -34,12 +36,15 @@ export interface Rates {
   readonly address: Rate
   /** Limits requests from one address with an invalid token or session. */
   readonly guesses: Rate
+  /** Limits sessions that one token starts. */
+  readonly logins: Rate
 }
 
 export const DEFAULT_RATES: Rates = {
   token: { perSecond: 2_000, burst: 10_000 },
   address: { perSecond: 5_000, burst: 20_000 },
   guesses: { perSecond: 2, burst: 50 },
+  logins: { perSecond: 1, burst: 30 },
 }
 
 /** An authoriser whose gate the session routes use. */
@@ -63,25 +68,30 @@ export class Gate {
   readonly sessions: Sessions
   readonly #open: boolean
   readonly #hosts: readonly string[]
-  readonly #origins: readonly string[]
+  readonly origins: readonly string[]
   readonly #byToken: TokenCache<TokenInfo>
   readonly #bySession: TokenCache<TokenInfo>
+  readonly #knownTokens: KnownCredentials
+  readonly #knownSessions: KnownCredentials
   readonly #limits: Readonly<Record<keyof Rates, RateLimit>>
 
   constructor(records: RecordStore, options: AuthoriseOptions) {
     const { open = false, hosts = [], origins = [], clock = systemClock } = options
     this.#open = open
     this.#hosts = hosts
-    this.#origins = origins
+    this.origins = origins
     this.tokens = new Tokens(records)
     this.sessions = new Sessions(records, this.tokens)
     this.#byToken = new TokenCache(clock, (text) => this.tokens.check(text))
     this.#bySession = new TokenCache(clock, (cookie) => this.sessions.check(cookie))
+    this.#knownTokens = new KnownCredentials(clock, records, TOKEN_KIND)
+    this.#knownSessions = new KnownCredentials(clock, records, SESSION_KIND)
     const rates = { ...DEFAULT_RATES, ...options.rates }
     this.#limits = {
       token: new RateLimit(clock, rates.token),
       address: new RateLimit(clock, rates.address),
       guesses: new RateLimit(clock, rates.guesses),
+      logins: new RateLimit(clock, rates.logins),
     }
   }
 
@@ -94,7 +104,7 @@ export class Gate {
     const session = sessionOf(request)
     if (session !== undefined) return this.#bySessionOf(session, request, this.#addressOf(info))
     if (isLocal) {
-      checkOrigin(request, { origins: this.#origins, required: false })
+      checkOrigin(request, { origins: this.origins, required: false })
       return LOCAL
     }
     throw unauthenticated('the request has no token and no session')
@@ -113,14 +123,15 @@ export class Gate {
   async logIn(request: Request, info: RequestInfo, text: string): Promise<string> {
     this.checkPage(request)
     const address = this.#addressOf(info)
-    const token = await this.#validToken(this.#byToken, text, tokenCredential(text) !== undefined, address)
+    const token = await this.#validToken(text, address)
+    mustWait(this.#limits.logins.take(token.id), 'logins with this token')
     return this.sessions.create(token.id)
   }
 
   /** Refuses requests from pages of other sites. */
   checkPage(request: Request): void {
     this.#checkHost(request)
-    checkOrigin(request, { origins: this.#origins, required: false })
+    checkOrigin(request, { origins: this.origins, required: false })
   }
 
   async logOut(cookie: string): Promise<void> {
@@ -145,28 +156,35 @@ export class Gate {
 
   async #byTokenOf(authorization: string, address: string): Promise<Caller> {
     const [, text = ''] = /^Bearer +([\x21-\x7e]+) *$/i.exec(authorization) ?? []
-    const token = await this.#validToken(this.#byToken, text, tokenCredential(text) !== undefined, address)
-    return this.#callerOf(token)
+    return this.#callerOf(await this.#validToken(text, address))
   }
 
   async #bySessionOf(cookie: string, request: Request, address: string): Promise<Caller> {
-    checkOrigin(request, { origins: this.#origins, required: true })
-    return this.#callerOf(await this.#validToken(this.#bySession, cookie, true, address))
+    checkOrigin(request, { origins: this.origins, required: true })
+    const credential = parseCredential(cookie)
+    return this.#callerOf(await this.#valid(this.#bySession, this.#knownSessions, cookie, credential, address))
+  }
+
+  #validToken(text: string, address: string): Promise<TokenInfo> {
+    return this.#valid(this.#byToken, this.#knownTokens, text, tokenCredential(text), address)
   }
 
   /** Refuses malformed text without a lookup in the store. */
-  async #validToken(
+  async #valid(
     cache: TokenCache<TokenInfo>,
+    known: KnownCredentials,
     text: string,
-    isWellFormed: boolean,
+    credential: Credential | undefined,
     address: string,
   ): Promise<TokenInfo> {
-    // The limit exempts a token that was valid before: guesses from the same address must not lock it out.
+    // Guesses must not lock out valid tokens of the same address: neither one that was valid before, nor any other.
     const isGuess = !cache.wasValid(text)
-    if (isGuess) mustWait(this.#limits.guesses.take(address), 'invalid tokens from this address')
-    const token = isWellFormed ? await cache.check(text) : undefined
+    const waitMs = isGuess ? this.#limits.guesses.take(address) : 0
+    const isKnown = waitMs > 0 && credential !== undefined && (await known.has(credential))
+    if (!isKnown) mustWait(waitMs, 'invalid tokens from this address')
+    const token = credential === undefined ? undefined : await cache.check(text)
     if (token !== undefined) {
-      if (isGuess) this.#limits.guesses.giveBack(address)
+      if (isGuess && waitMs === 0) this.#limits.guesses.giveBack(address)
       return token
     }
     throw unauthenticated('the token or session is unknown, expired or revoked')

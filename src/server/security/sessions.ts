@@ -6,7 +6,7 @@ import type { RecordStore } from '../../core/store.js'
 import { credentialText, matchesHash, newCredential, parseCredential, secretHash } from './credential.js'
 import type { TokenInfo, Tokens } from './tokens.js'
 
-const KIND = 'session'
+export const SESSION_KIND = 'session'
 const COOKIE = 'belfry_session'
 export const SESSION_MS = 12 * 3_600_000
 
@@ -23,7 +23,7 @@ export class Sessions {
   async create(token: string): Promise<string> {
     const credential = newCredential()
     const body = { hash: secretHash(credential.secret), token }
-    await this.#records.put({ kind: KIND, id: credential.id, body, ttlMs: SESSION_MS, ifAbsent: true })
+    await this.#records.put({ kind: SESSION_KIND, id: credential.id, body, ttlMs: SESSION_MS, ifAbsent: true })
     return credentialText(credential)
   }
 
@@ -36,14 +36,14 @@ export class Sessions {
   async end(cookie: string): Promise<void> {
     const credential = parseCredential(cookie)
     if (credential !== undefined && (await this.#tokenOf(cookie)) !== undefined) {
-      await this.#records.remove(KIND, credential.id)
+      await this.#records.remove(SESSION_KIND, credential.id)
     }
   }
 
   async #tokenOf(cookie: string): Promise<string | undefined> {
     const credential = parseCredential(cookie)
     if (credential === undefined) return undefined
-    const record = await this.#records.get(KIND, credential.id)
+    const record = await this.#records.get(SESSION_KIND, credential.id)
     const { hash, token } = (record?.body ?? {}) as { readonly hash?: unknown; readonly token?: unknown }
     if (typeof hash !== 'string' || typeof token !== 'string') return undefined
     return matchesHash(credential.secret, hash) ? token : undefined

@@ -38,7 +38,7 @@ export interface NewToken {
   readonly ttlMs?: number
 }
 
-const KIND = 'token'
+export const TOKEN_KIND = 'token'
 const MARK = 'belfry_'
 
 export class Tokens {
@@ -68,7 +68,13 @@ export class Tokens {
       ...(jobs === undefined ? {} : { jobs: checkAllowed(jobs, 'jobs') }),
       ...(sinks === undefined ? {} : { sinks: checkAllowed(sinks, 'sinks') }),
     }
-    const write = { kind: KIND, id: credential.id, body, ifAbsent: true, ...(ttlMs === undefined ? {} : { ttlMs }) }
+    const write = {
+      kind: TOKEN_KIND,
+      id: credential.id,
+      body,
+      ifAbsent: true,
+      ...(ttlMs === undefined ? {} : { ttlMs }),
+    }
     const { record } = await this.#records.put(write)
     const info = infoOf(record)
     if (info === undefined) throw failure('STORE_INVALID', `the store returned the token ${credential.id} changed`)
@@ -76,17 +82,17 @@ export class Tokens {
   }
 
   async list(query: { readonly after?: string; readonly limit: number }): Promise<Page<TokenInfo>> {
-    const { items, ...rest } = await this.#records.list({ kind: KIND, ...query })
+    const { items, ...rest } = await this.#records.list({ kind: TOKEN_KIND, ...query })
     return { items: items.flatMap((record) => infoOf(record) ?? []), ...rest }
   }
 
   /** Resolves to false when there is no such token. */
   revoke(id: string): Promise<boolean> {
-    return /^[\x21-\x7e]{1,255}$/.test(id) ? this.#records.remove(KIND, id) : Promise.resolve(false)
+    return /^[\x21-\x7e]{1,255}$/.test(id) ? this.#records.remove(TOKEN_KIND, id) : Promise.resolve(false)
   }
 
   async get(id: string): Promise<TokenInfo | undefined> {
-    const record = await this.#records.get(KIND, id)
+    const record = await this.#records.get(TOKEN_KIND, id)
     return record === undefined ? undefined : infoOf(record)
   }
 
@@ -94,7 +100,7 @@ export class Tokens {
   async check(text: string): Promise<TokenInfo | undefined> {
     const credential = tokenCredential(text)
     if (credential === undefined) return undefined
-    const record = await this.#records.get(KIND, credential.id)
+    const record = await this.#records.get(TOKEN_KIND, credential.id)
     if (record === undefined) return undefined
     const { hash } = (record.body ?? {}) as { readonly hash?: unknown }
     return typeof hash === 'string' && matchesHash(credential.secret, hash) ? infoOf(record) : undefined

@@ -179,7 +179,7 @@ describe('rate limits', () => {
       expect(await ask(good)).toBe('200')
     }
     await service.tokens.revoke(good.split('_')[1] ?? '')
-    await clock.advance(2_100)
+    await clock.advance(5_100)
     expect(await ask(good)).toBe('401 UNAUTHENTICATED')
     await Promise.all(Array.from({ length: 20 }, (_, each) => ask(forged(each))))
     expect(await ask(good)).toBe('429 RATE_LIMITED')
@@ -226,5 +226,66 @@ describe('rate limits', () => {
     ['::1', '0:0:0:0::/64'],
   ])('count %s as %s', (address, key) => {
     expect(addressKey(address)).toBe(key)
+  })
+})
+
+describe('a service without login', () => {
+  it.each([
+    ['a program', {}, '200'],
+    ['its own page', { 'sec-fetch-site': 'same-origin' }, '200'],
+    ['a typed address', { 'sec-fetch-site': 'none' }, '200'],
+    ['a page of another site', { 'sec-fetch-site': 'cross-site' }, '403 ORIGIN_REFUSED'],
+    ['a page of another port', { 'sec-fetch-site': 'same-site' }, '403 ORIGIN_REFUSED'],
+    ['a page whose browser sends only Origin', { origin: 'https://evil.example' }, '403 ORIGIN_REFUSED'],
+  ])('answers reads of %s accordingly', async (_, headers, expected) => {
+    service = await securedService({ open: true })
+    const asked = { headers, address: HERE, host: 'localhost' }
+    expect(await outcome(await service.ask('/v1/schedules', asked))).toBe(expected)
+    const stream = await service.ask('/v1/events', asked)
+    expect(stream.status).toBe(expected === '200' ? 200 : 403)
+    await stream.body?.cancel()
+  })
+})
+
+describe('an address with too many wrong tokens', () => {
+  it('still gets in with a right one that the process has never seen, or with a session', async () => {
+    const clock = manualClock(0)
+    service = await securedService({ clock, rates: { guesses: { perSecond: 1, burst: 5 } } })
+    const { ask } = service
+    const forged = `belfry_aaaaaaaaaaaa_${'A'.repeat(43)}`
+    const good = await service.token({ role: 'viewer' })
+    const guess = async (token: string) => outcome(await ask('/v1/session', { headers: bearer(token) }))
+    for (let at = 0; at < 10; at += 1) await guess(forged)
+    expect(await guess(forged)).toBe('429 RATE_LIMITED')
+    expect(await guess(good)).toBe('200')
+    const wrong = `${good.slice(0, -4)}AAAA`
+    expect(await guess(wrong)).toBe('429 RATE_LIMITED')
+    const session = await ask('/v1/session', { method: 'POST', body: { token: good } })
+    expect(session.status).toBe(204)
+  })
+
+  it('cannot make the store read for each wrong token', async () => {
+    service = await securedService({ clock: manualClock(0), rates: { guesses: { perSecond: 1, burst: 5 } } })
+    const { ask, belfry } = service
+    const reads = () =>
+      belfry.metrics.histograms().find(({ labels }) => labels.operation === 'records.get')?.value.count
+    const forged = (at: number) => `belfry_aaaaaaaaaaaa_${String(at).padStart(43, 'A')}`
+    for (let at = 0; at < 10; at += 1) await ask('/v1/session', { headers: bearer(forged(at)) })
+    const before = reads()
+    for (let at = 0; at < 100; at += 1) await ask('/v1/session', { headers: bearer(forged(at)) })
+    expect(reads()).toBe(before)
+  })
+})
+
+describe('logins', () => {
+  it('of one token have a rate', async () => {
+    service = await securedService({ clock: manualClock(0) })
+    const token = await service.token({ role: 'viewer' })
+    const { ask } = service
+    const logIn = async () => outcome(await ask('/v1/session', { method: 'POST', body: { token } }))
+    const outcomes: string[] = []
+    for (let at = 0; at < 40; at += 1) outcomes.push(await logIn())
+    expect(outcomes.filter((each) => each === '204')).toHaveLength(30)
+    expect(outcomes.at(-1)).toBe('429 RATE_LIMITED')
   })
 })

@@ -1,0 +1,5 @@
+export interface OpenBrowser {
+  close(): Promise<void>
+}
+
+export function openBrowser(url: string): OpenBrowser
