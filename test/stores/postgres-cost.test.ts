@@ -106,7 +106,7 @@ it('no plan made while the tables are empty scans a whole table, because session
   await own.schedules.get('bell')
   for (const query of [{}, { prefix: 'b' }, { job: 'work' }]) await own.schedules.list({ limit: 10, ...query })
   for (const query of [{}, { schedule: 'bell' }, { job: 'work' }]) await own.runs.list({ limit: 10, ...query })
-  await own.runs.get('1')
+  await own.runs.get('1-000000000001')
   const { rows: statements } = await pool.query(`select name, statement, cardinality(parameter_types) as parameters
     from pg_prepared_statements where name like 'belfry%'`)
   expect(statements.length).toBeGreaterThan(8)
