@@ -12,4 +12,12 @@ export interface OwnServer extends RunningServer {
   restart(): Promise<void>
 }
 
-export function startOwnPostgres(): Promise<OwnServer>
+type Settings = Readonly<Record<string, string>>
+
+export function startOwnPostgres(settings?: Settings): Promise<OwnServer>
+
+/** A streaming standby of a running server, under a name that the primary knows. `select pg_promote()` promotes it. */
+export function startStandby(primary: string, name: string, settings?: Settings): Promise<OwnServer>
+
+/** The folder of `initdb` and its like. */
+export function postgresBinaries(): string

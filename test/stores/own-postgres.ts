@@ -4,13 +4,14 @@
  */
 import { execFile, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chownSync, existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { chownSync, mkdtempSync, rmSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import pg from 'pg'
 import { wrongClock } from '../servers/faketime.js'
+import { postgresBinaries } from '../servers/postgres.js'
 
 export interface OwnPostgres {
   readonly url: string
@@ -26,15 +27,13 @@ export interface OwnPostgres {
   remove(): Promise<void>
 }
 
-const ROOT = '/usr/lib/postgresql'
-
 /** Stops the server when its input closes, because the process that started it has ended. */
 const KEEPER = `cat > /dev/null
 "$1" -D "$2/data" -m immediate stop > /dev/null 2>&1
 rm -rf "$2"`
 
 export async function ownPostgres(settings: Readonly<Record<string, string>> = {}): Promise<OwnPostgres> {
-  const binaries = newestBinaries()
+  const binaries = postgresBinaries()
   const folder = mkdtempSync(join(tmpdir(), 'belfry-own-postgres-'))
   const user = process.getuid?.() === 0 ? { uid: idOf('-u'), gid: idOf('-g') } : {}
   if (user.uid !== undefined) chownSync(folder, user.uid, user.gid)
@@ -97,16 +96,6 @@ async function queried(connectionString: string, text: string): Promise<readonly
   } finally {
     await client.end()
   }
-}
-
-function newestBinaries(): string {
-  const versions = existsSync(ROOT) ? readdirSync(ROOT) : []
-  const found = versions
-    .sort((one, other) => Number(other) - Number(one))
-    .map((version) => join(ROOT, version, 'bin'))
-    .find((folder) => existsSync(join(folder, 'pg_ctl')))
-  if (found === undefined) throw new Error(`there is no Postgres to crash: install postgresql (looked in ${ROOT})`)
-  return found
 }
 
 /** The user id or group id of `postgres`, because the server refuses to run as root. */

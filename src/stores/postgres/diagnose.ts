@@ -10,7 +10,7 @@ export async function diagnose(db: Database): Promise<readonly Check[]> {
 }
 
 async function version(db: Database): Promise<Check> {
-  const [[server] = []] = await db.read(`select current_setting('server_version')`)
+  const [[server] = []] = await db.read(`select pg_catalog.current_setting('server_version')`)
   const { from, to, sql } = await planMigration(db, db.schema)
   const about = `Postgres ${server?.split(' ')[0]}, schema ${db.schema} of version ${from}`
   const what =
@@ -66,7 +66,7 @@ async function bloat(db: Database): Promise<Check> {
       what: `the table ${name} has ${dead} dead rows beside ${live} live ones`,
       fix: `vacuum (analyze) "${db.schema}".${name}; and look for transactions that stay open for long`,
     }))
-  const [[autovacuum] = []] = await db.read(`select current_setting('autovacuum')`)
+  const [[autovacuum] = []] = await db.read(`select pg_catalog.current_setting('autovacuum')`)
   if (autovacuum === 'off') {
     findings.push({
       what: 'autovacuum is off: dead rows are never cleared away',

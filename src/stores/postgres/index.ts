@@ -96,7 +96,7 @@ export function postgres(options: PostgresOptions): Store {
   }
 }
 
-const NOTIFY = 'select pg_notify($1, $2)'
+const NOTIFY = 'select pg_catalog.pg_notify($1, $2)'
 
 /** Migrates without opening a store: the command `belfry migrate`. */
 export async function migratePostgres(options: MigrateOptions): Promise<MigrationReport> {

@@ -35,6 +35,7 @@
  * has such a transaction (`session.ts`).
  */
 import { type Clock, sleep } from '../../../core/clock.js'
+import { Silence } from '../../../core/connection/in-time.js'
 import { KnownLease, replyLimitMs } from '../../../core/connection/reply-limit.js'
 import { inSchema } from '../schema/schema-name.js'
 import { type PgClient, type PgPool, type Query, type Row, rawQuery } from './driver.js'
@@ -87,10 +88,12 @@ const REPEAT_WITHIN = 1.5
 const MIN_USUAL_MS = 5_000
 const PATIENT_MS = 30_000
 
-/** Ends a server process that waits for a lock or inside a transaction, and tells what else a process waits for. */
-const END_SILENT = `select wait_event, case when state like 'idle in transaction%' or wait_event_type = 'Lock'
-    then pg_catalog.pg_terminate_backend(pid) end
-  from pg_catalog.pg_stat_activity where pid = $1 and usename = session_user`
+/** Ends a server process that waits for a lock or inside a transaction, and tells whether commits wait for a standby. */
+const END_SILENT = `select pg_catalog.bool_or(wait_event = 'SyncRep'), pg_catalog.bool_or(pg_catalog.pg_terminate_backend(
+    case when pid = $1 and (state like 'idle in transaction%' or wait_event_type = 'Lock') then pid end))
+  from pg_catalog.pg_stat_activity where usename = session_user`
+const WAITS_FOR_STANDBY =
+  ': its commits wait for a synchronous standby that does not answer (see synchronous_standby_names)'
 
 export class Database {
   readonly pool: PgPool
@@ -104,6 +107,7 @@ export class Database {
   readonly #texts = new Map<string, string>()
   readonly #prepared = new PreparedStatements()
   #isEndingSilent = false
+  #waitsForStandby = false
 
   constructor({ pool, schema, clock, channel, ...options }: DatabaseOptions) {
     this.pool = pool
@@ -178,7 +182,7 @@ export class Database {
         const isLate = trouble !== 'conflict' && this.clock.monotonic() > repeatUntil
         const isFinal = trouble === undefined || (trouble === 'broken' && options.repeatable === false)
         if (isFinal || isLate || conflicts >= MAX_CONFLICTS || troubles > TROUBLE_WAITS_MS.length) {
-          throw isOfDriver(error) ? storeError(error, this.schema) : error
+          throw isOfDriver(error) ? storeError(error, this.schema, { because: this.#because(error) }) : error
         }
         const waitMs =
           trouble === 'conflict'
@@ -305,8 +309,13 @@ export class Database {
   async #endSilent({ processID }: PgClient): Promise<void> {
     if (this.#isEndingSilent) return
     this.#isEndingSilent = true
-    await this.send(END_SILENT, [processID]).catch(() => {})
+    const [row] = await this.send(END_SILENT, [processID]).catch(() => [])
+    if (row !== undefined) this.#waitsForStandby = row[0] === 't'
     this.#isEndingSilent = false
+  }
+
+  #because(error: Error): string {
+    return error instanceof Silence && this.#waitsForStandby ? WAITS_FOR_STANDBY : ''
   }
 
   #query(sql: string, values?: readonly unknown[]): Query {

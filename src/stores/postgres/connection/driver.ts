@@ -73,7 +73,7 @@ export function rawQuery(text: string, values?: readonly unknown[]): Query {
  * whatever the server's settings say about backslashes.
  */
 export function textLiteral(text: string): string {
-  return `convert_from(decode('${Buffer.from(text, 'utf8').toString('base64')}', 'base64'), 'UTF8')`
+  return `pg_catalog.convert_from(pg_catalog.decode('${Buffer.from(text, 'utf8').toString('base64')}', 'base64'), 'UTF8')`
 }
 
 /** The rows of the last statement, where the text has several. */

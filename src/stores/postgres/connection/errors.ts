@@ -85,6 +85,16 @@ const LEFT_OPEN: Explanation = [
   'was reached over a connection on which a transaction was still open: look for a `begin` in the app whose client is released without `commit` or `rollback`',
 ]
 
+const ROW_SECURITY: Explanation = [
+  'STORE_INVALID',
+  'refuses a row by a policy of row-level security: alter table … disable row level security, or alter role … bypassrls',
+]
+
+/** The same state as a missing grant, from the place in the server that checks policies. */
+function isRefusedByPolicy(error: Error): boolean {
+  return sqlState(error) === '42501' && (error as { readonly routine?: unknown }).routine === 'ExecWithCheckOptions'
+}
+
 const EXPLANATIONS: Readonly<Record<string, Explanation>> = {
   '25006': ['STORE_UNREACHABLE', 'has become read-only for this session'],
   '25001': LEFT_OPEN,
@@ -115,17 +125,17 @@ const EXPLANATIONS: Readonly<Record<string, Explanation>> = {
 
 /**
  * Explains an error of the driver; leaves errors of Belfry, and mistakes in a program, as they are. `of` names the
- * connection where it is not one of the pool's.
+ * connection where it is not one of the pool's, and `because` adds a reason.
  */
-export function storeError(error: unknown, schema: string, of = ''): unknown {
+export function storeError(error: unknown, schema: string, { of = '', because = '' } = {}): unknown {
   if (error instanceof BelfryError || error instanceof TypeError || !(error instanceof Error)) return error
   const state = sqlState(error)
   // An error without a state did not come from the server: the connection failed.
   const lost = state === undefined || state.startsWith('08')
-  const explanation = lost ? UNREACHABLE : EXPLANATIONS[state]
+  const explanation = lost ? UNREACHABLE : isRefusedByPolicy(error) ? ROW_SECURITY : EXPLANATIONS[state]
   if (explanation === undefined) return error
   const [code, problem] = explanation
-  return failure(code, `${of}the Postgres database of schema "${schema}" ${problem} (${error.message})`, {
+  return failure(code, `${of}the Postgres database of schema "${schema}" ${problem}${because} (${error.message})`, {
     cause: error,
   })
 }

@@ -16,7 +16,7 @@ import { inTime, Silence } from '../../../core/connection/in-time.js'
 import { failure } from '../../../core/errors.js'
 import { type PgClient, type PgPool, type Query, type Row, rawQuery, rowsOf } from './driver.js'
 import { driven, isOfDriver, sqlState } from './errors.js'
-import { errorOf, listenForErrors } from './pool.js'
+import { errorOf, ignore } from './pool.js'
 import { readSession, SESSION, type Session } from './session.js'
 
 /** The app may use all connections for a moment, and the pool has its own limit for opening one. */
@@ -52,7 +52,7 @@ export class PoolClients {
     for (;;) {
       const limitMs = this.#isInDoubt ? this.#options.promptMs() : CONNECT_MS
       const client = await this.#connect(limitMs, () => noConnection(limitMs))
-      listenForErrors(client)
+      client.on('error', ignore)
       if ((this.#silencesAtAnswer.get(client) ?? this.#silences) < this.#silences) client.release(true)
       else return { client, session: this.#sessions.get(client) ?? (await this.#askSession(client)) }
     }
@@ -74,7 +74,11 @@ export class PoolClients {
 
   /** Returns the client to the pool, or closes it when it is broken. */
   giveBack(client: PgClient, isBroken: boolean): void {
-    if (!isBroken) this.#silencesAtAnswer.set(client, this.#silences)
+    if (!isBroken) {
+      this.#silencesAtAnswer.set(client, this.#silences)
+      // A client that closes may still report an error.
+      client.removeListener('error', ignore)
+    }
     client.release(isBroken)
   }
 

@@ -46,14 +46,14 @@ function listenTo(pool: PgPool): () => void {
   stores.set(pool, count + 1)
   if (count === 0) {
     pool.on('error', ignore)
-    pool.on('acquire', listenForErrors)
+    pool.on('acquire', rememberErrors)
   }
   return () => {
     const left = (stores.get(pool) ?? 1) - 1
     stores.set(pool, left)
     if (left > 0) return
     pool.removeListener('error', ignore)
-    pool.removeListener('acquire', listenForErrors)
+    pool.removeListener('acquire', rememberErrors)
   }
 }
 
@@ -63,7 +63,7 @@ const errors = new WeakMap<PgClient, { error?: Error }>()
  * Listens for as long as the client exists. A client may break in the moment in which the pool hands it out, when the
  * pool listens no longer and its user does not listen yet.
  */
-export function listenForErrors(client: PgClient): void {
+function rememberErrors(client: PgClient): void {
   if (errors.has(client)) return
   const heard: { error?: Error } = {}
   errors.set(client, heard)
@@ -77,4 +77,4 @@ export function errorOf(client: PgClient): Error | undefined {
   return errors.get(client)?.error
 }
 
-function ignore(): void {}
+export function ignore(): void {}

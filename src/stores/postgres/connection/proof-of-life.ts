@@ -30,15 +30,15 @@ export interface ProofOptions {
  * Takes a new number, and its lock if no other session has it. Advisory locks are known to the whole database by two
  * integers: the oid of the schema's own sequence, so that two schemas never clash, and the number from that sequence.
  */
-const TAKE_NUMBER = `select n, pg_try_advisory_lock('belfry.proofs'::regclass::oid::integer, n) as taken,
-  pg_backend_pid() as pid from (select nextval('belfry.proofs')::integer as n) numbers`
+const TAKE_NUMBER = `select n, pg_catalog.pg_try_advisory_lock('belfry.proofs'::regclass::oid::integer, n) as taken,
+  pg_catalog.pg_backend_pid() as pid from (select pg_catalog.nextval('belfry.proofs')::integer as n) numbers`
 
 const IS_GONE = 'select belfry.session_is_gone($1)'
 
 /** The server notices within about 11 s that the client has vanished, and does not end the session for being idle. */
-const KEEP_SESSION = `select set_config(s.name, wanted.value, false) from pg_settings s
+const KEEP_SESSION = `select pg_catalog.set_config(s.name, wanted.value, false) from pg_catalog.pg_settings s
   join (values ('idle_session_timeout', '0'), ('tcp_keepalives_idle', '5'), ('tcp_keepalives_interval', '2'),
-    ('tcp_keepalives_count', '3')) wanted (name, value) on wanted.name = s.name`
+    ('tcp_keepalives_count', '3')) wanted (name, value) on wanted.name operator(pg_catalog.=) s.name`
 
 const CHECK_EVERY_MS = 1_000
 /** How long an operation waits for a connection that is being replaced. */
@@ -75,7 +75,7 @@ export class ProofOfLife implements DirectUse {
     await direct()
       .open()
       .catch((error: unknown) => {
-        throw storeError(error, database().schema, `the direct connection (\`${option}\`): `)
+        throw storeError(error, database().schema, { of: `the direct connection (\`${option}\`): ` })
       })
     if (this.#number === undefined) {
       direct().hurry()

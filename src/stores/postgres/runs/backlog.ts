@@ -25,7 +25,7 @@ queues(target, priority) as (
 select c.now, q.target, d.due, d.oldest from clock c
   left join (select * from queues where priority is not null limit ${MAX_BACKLOG_QUEUES}) q on true
   left join lateral (
-    select count(*) as due, min(r.ready_at) as oldest from (
+    select pg_catalog.count(*) as due, pg_catalog.min(r.ready_at) as oldest from (
       select ready_at from belfry.runs where state = 'ready' and target = q.target and priority = q.priority
         and ready_at <= c.now order by ready_at limit $1) r
   ) d on true`

@@ -21,7 +21,7 @@ const claim = sqlFunction({
 
 /** What was claimed comes as one array of rows: here each becomes a row of its own, or one without a run. */
 const CLAIM = `select f.now_ms, f.next_ready_at, f.hints, ${runCodec.select('r')}
-  from ${claim.from} f left join lateral unnest(f.claimed) r on true`
+  from ${claim.from} f left join lateral pg_catalog.unnest(f.claimed) r on true`
 const SUMMARY_WIDTH = 3
 
 export async function claimRuns(db: Database, request: ClaimRequest): Promise<ClaimResult> {

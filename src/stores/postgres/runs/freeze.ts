@@ -2,7 +2,7 @@ import type { Frozen } from '../../../core/store.js'
 import type { Database } from '../connection/database.js'
 
 const FREEZE = `insert into belfry.settings (name, value)
-  select 'frozen', json_build_object('at', belfry.now_us() / 1000, 'note', $1::text)::text on conflict (name) do nothing`
+  select 'frozen', pg_catalog.json_build_object('at', belfry.now_us() / 1000, 'note', $1::text)::text on conflict (name) do nothing`
 
 export async function freezeStore(db: Database, note: string | undefined): Promise<void> {
   await db.write(FREEZE, [note === undefined ? null : JSON.stringify(note)])

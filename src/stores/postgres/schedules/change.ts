@@ -20,9 +20,9 @@ import { SCHEDULE_COLUMNS, scheduleColumns, skipColumns, toSchedule } from './sc
  * made while the tables were small is kept for a while after they have grown.
  */
 const READ = `select n.now_ms, s.* from (select belfry.now_us() / 1000 as now_ms) n left join lateral (
-  select s.mark, (select json_agg(json_build_array(r.id::text, r.tick) order by r.id) from belfry.runs r
+  select s.mark, (select pg_catalog.json_agg(pg_catalog.json_build_array(r.id::text, r.tick) order by r.id) from belfry.runs r
     where r.schedule = s.id and r.state < 'running' and r.origin < 'trigger' and r.attempt = 0), ${SCHEDULE_COLUMNS}
-  from unnest($1::text[]) as g(id)
+  from pg_catalog.unnest($1::text[]) as g(id)
   cross join lateral (select xmin::text as mark, * from belfry.schedules where id = g.id limit 1) s
   cross join lateral (select * from belfry.definitions where id = s.definition limit 1) d) s on true`
 const READ_WIDTH = 3

@@ -4,7 +4,7 @@ import type { ScheduleDefinition } from '../../../core/schedules/schedule.js'
 import type { Transaction } from '../connection/database.js'
 import { type Due, definitionOf } from './schedule-codec.js'
 
-const LOAD = `select d.id, d.body from unnest($1::bigint[]) as g(id)
+const LOAD = `select d.id, d.body from pg_catalog.unnest($1::bigint[]) as g(id)
   cross join lateral (select id, body from belfry.definitions where id = g.id limit 1) d`
 
 /**

@@ -45,16 +45,19 @@ const SOURCES = [
   ...[takeBack, change, advance, join, beat, leave],
 ]
 
-/** Operations as they are called from outside; their steps run under the settings of the caller. */
+/**
+ * Operations as they are called from outside; their steps run under the settings of the caller. None of them looks for a
+ * function, an operator or a type where the session would.
+ */
 const OPERATIONS = [
   ...['renew_locks', 'reset_lock'],
   ...['enqueue_runs', 'enqueue_runs_inside', 'claim_runs', 'settle_runs', 'cancel_run', 'retry_run', 'stamp_runs'],
   ...['rescue_runs', 'prune', 'commit_run', 'engaged_runs'],
-  ...['take_due_schedules', 'record_ticks', 'change_schedules', 'lock_schedules_alone'],
+  ...['take_due_schedules', 'next_due', 'record_ticks', 'change_schedules', 'lock_schedules_alone'],
   ...['join_instance', 'beat', 'leave'],
 ]
 const BY_INDEX =
-  'set plan_cache_mode to force_generic_plan set enable_seqscan to off set enable_hashjoin to off set enable_mergejoin to off set jit to off'
+  'set search_path to pg_catalog, pg_temp set plan_cache_mode to force_generic_plan set enable_seqscan to off set enable_hashjoin to off set enable_mergejoin to off set jit to off'
 
 /**
  * Leases come and go, and leave entries in their indexes. A plain index scan marks those for the next one; a bitmap scan

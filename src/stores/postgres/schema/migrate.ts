@@ -16,11 +16,14 @@ import {
 type Reader = Pick<Database, 'read'>
 
 /** By the catalogue and not by `to_regclass`, which may answer from before a lock was waited for. */
-const LOOK = `select n.oid is not null, current_user, current_database(),
-  (select string_agg(a.attname || ' ' || format_type(a.atttypid, null), ', ' order by a.attnum)
+const LOOK = `select n.oid is not null, current_user, pg_catalog.current_database(),
+  (select pg_catalog.string_agg(a.attname || ' ' || pg_catalog.format_type(a.atttypid, null), ', ' order by a.attnum)
     from pg_catalog.pg_class c join pg_catalog.pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
     where c.relnamespace = n.oid and c.relname = 'meta'),
-  (select min(c.relname) from pg_catalog.pg_class c where c.relnamespace = n.oid and c.relname = any ($2::text[]))
+  (select pg_catalog.min(c.relname) from pg_catalog.pg_class c where c.relnamespace = n.oid and c.relname = any ($2::text[])),
+  (select pg_catalog.string_agg(c.relname, ', ' order by c.relname) from pg_catalog.pg_class c
+    where c.relnamespace = n.oid and c.relname = any ($2::text[]) and pg_catalog.row_security_active(c.oid)
+      and not exists (select from pg_catalog.pg_policy p where p.polrelid = c.oid))
   from (select 1) one left join pg_catalog.pg_namespace n on n.nspname = $1`
 const OUR_META = 'name text, value bigint'
 const META = 'select name, value from belfry.meta'
@@ -42,13 +45,14 @@ interface Found {
 }
 
 async function look(db: Reader, schema: string): Promise<Found> {
-  const [[isThere, user, database, columns, ours] = []] = await db.read(LOOK, [schema, RELATIONS])
+  const [[isThere, user, database, columns, ours, hidden] = []] = await db.read(LOOK, [schema, RELATIONS])
   const who = { isThere: isThere === 't', user: user ?? '', database: database ?? '' }
   const nothing = { version: 0, compatible: 0, functions: 0, release: 0 }
   if (columns !== OUR_META) {
     if (ours !== null && ours !== undefined) throw strange(schema, ours)
     return { ...who, ...nothing }
   }
+  if (hidden !== null && hidden !== undefined) throw hiddenRows(schema, hidden, who.user)
   const meta = new Map((await db.read(META)).map(([name, value]) => [name, Number(value)]))
   const version = meta.get('schema')
   if (version === undefined) throw strange(schema, 'meta')
@@ -60,6 +64,13 @@ function strange(schema: string, name: string): BelfryError {
   return failure(
     'STORE_INVALID',
     `the schema ${quote(schema)} has a ${quote(name)} that Belfry did not make: give Belfry a schema of its own, with { schema } or --schema`,
+  )
+}
+
+function hiddenRows(schema: string, tables: string, user: string): BelfryError {
+  return failure(
+    'STORE_INVALID',
+    `row-level security hides all rows of the role "${user}" in the schema ${quote(schema)} (${tables}), because no policy lets it see any: alter table … disable row level security, or alter role "${user}" bypassrls`,
   )
 }
 

@@ -41,7 +41,7 @@ export function releaseNumber(version: string): number {
 
 /** Concurrent migrations queue here; each then looks again and finds nothing left to do. */
 export function lockSql(schema: string): string {
-  return `select pg_advisory_xact_lock(7237132, hashtext('${checkSchema(schema)}'))`
+  return `select pg_catalog.pg_advisory_xact_lock(7237132, pg_catalog.hashtext('${checkSchema(schema)}'))`
 }
 
 /**
@@ -51,6 +51,7 @@ export function lockSql(schema: string): string {
 export function migrationSql(schema: string, { from = 0, isThere = false } = {}): string {
   checkSchema(schema)
   return [
+    'set local search_path = pg_catalog, pg_temp',
     lockSql(schema),
     ...(isThere ? [] : [`create schema if not exists "${schema}"`]),
     ...(from > 0 ? [] : [`create table "${schema}".meta (name text primary key, value bigint not null)`]),

@@ -48,7 +48,7 @@ export const integers = {
 export const texts = {
   sql: plain,
   encode: same as (value: readonly string[]) => unknown,
-  select: (column: string) => `array_to_json(${column})`,
+  select: (column: string) => `pg_catalog.array_to_json(${column})`,
   decode: (value: string | null): string[] => JSON.parse(value ?? '[]') as string[],
 }
 
@@ -68,7 +68,8 @@ export function listOf<Item>(
   toRow: (item: Item) => Readonly<Record<string, unknown>>,
 ): Parameter<readonly Item[]> {
   return {
-    sql: (placeholder) => `array(select item from json_populate_recordset(null::belfry.${type}, ${placeholder}) item)`,
+    sql: (placeholder) =>
+      `array(select item from pg_catalog.json_populate_recordset(null::belfry.${type}, ${placeholder}) item)`,
     encode: (items) => JSON.stringify(items.map(toRow)),
   }
 }

@@ -4,14 +4,14 @@
 -- instead of by a share of the table: a large history must not put that off.
 
 -- The time in microseconds. Every operation reads it here, so tests replace this one function.
-create function belfry.now_us() returns bigint language sql volatile parallel safe
-  as $$ select (extract(epoch from clock_timestamp()) * 1000000)::bigint $$;
+create function belfry.now_us() returns bigint volatile parallel safe
+  return (extract(epoch from clock_timestamp()) * 1000000)::bigint;
 
 -- Whether the session that proves life with this number is gone: only then somebody else gets its advisory lock. Null
 -- without a number. The class of the locks is the oid of the schema's own sequence, so that two schemas never meet.
 create sequence belfry.proofs as integer cycle;
-create function belfry.session_is_gone(session integer) returns boolean language sql volatile
-  as $$ select pg_try_advisory_xact_lock_shared('belfry.proofs'::regclass::oid::integer, session) $$;
+create function belfry.session_is_gone(session integer) returns boolean volatile
+  return pg_try_advisory_xact_lock_shared('belfry.proofs'::regclass::oid::integer, session);
 
 create sequence belfry.versions;   -- counts the versions of schedules
 create sequence belfry.places;     -- orders schedules that are due at the same instant

@@ -61,7 +61,7 @@ function idleEnder(db: Database, backend: TransactionBackend): () => Promise<voi
   }
 }
 
-const STATUS = 'select pg_xact_status($1::text::xid8)'
+const STATUS = 'select pg_catalog.pg_xact_status($1::text::xid8)'
 const MARK = `select settled_token = $2, state = 'running' and token = $2 from belfry.runs where id = $1`
 
 async function ask(db: Database, { run, token, backend }: OpenTransaction): Promise<CommitOutcome | undefined> {

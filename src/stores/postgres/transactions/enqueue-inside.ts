@@ -14,7 +14,7 @@ import { checkCount } from '../runs/enqueue.js'
 import { newRuns } from '../runs/run-codec.js'
 import type { CallerTransaction } from './adapters/caller-transaction.js'
 
-const NUMBER = 'select pg_current_xact_id()::text as number'
+const NUMBER = 'select pg_catalog.pg_current_xact_id()::text as number'
 const ENQUEUE = 'select outcome, run from belfry.enqueue_runs_inside($1::text, $2::text, $3::text::json)'
 
 const REFUSALS = {

@@ -20,7 +20,8 @@ export type BackendState = string
 const WORKING = 'working'
 const OVER = 'over'
 
-const LOOK = 'select backend_xid = xid($2::text::xid8), state, state_change from pg_stat_activity where pid = $1'
+const LOOK =
+  'select backend_xid = pg_catalog.xid($2::text::xid8), state, state_change from pg_catalog.pg_stat_activity where pid = $1'
 
 export async function lookAtBackend(db: Database, { xid, pid }: TransactionBackend): Promise<BackendState> {
   const [row] = await db.read(LOOK, [pid, xid])
@@ -36,7 +37,7 @@ export function isWorking(state: BackendState): boolean {
 
 /** Only in that transaction: a pooler may have given the backend to another client by now. */
 const END =
-  'select pg_terminate_backend(pid) from pg_stat_activity where pid = $1 and backend_xid = xid($2::text::xid8)'
+  'select pg_catalog.pg_terminate_backend(pid) from pg_catalog.pg_stat_activity where pid = $1 and backend_xid = pg_catalog.xid($2::text::xid8)'
 
 export async function endBackend(db: Database, { xid, pid }: TransactionBackend): Promise<void> {
   await db.read(END, [pid, xid])
