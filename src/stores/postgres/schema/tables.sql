@@ -19,8 +19,8 @@ create sequence belfry.endings;    -- orders runs by when they ended
 create sequence belfry.run_ids;    -- the numbers in ids of runs
 
 -- A run's id as users see it: its number and its mark (core/runs/run-id.ts).
-create function belfry.run_id(number bigint, mark bigint) returns text language sql immutable parallel safe
-  as $$ select number::text || '-' || lpad(to_hex(mark), 12, '0') $$;
+create function belfry.run_id(number bigint, mark bigint) returns text immutable parallel safe
+  return number::text || '-' || lpad(to_hex(mark), 12, '0');
 
 create table belfry.settings (name text primary key, value text not null);
 
