@@ -117,6 +117,8 @@ export interface ScheduleStore {
   get(id: string): Promise<Schedule | undefined>
   /** In order of id. */
   list(query: ScheduleQuery): Promise<Page<Schedule>>
+  /** How many schedules have ids with a prefix. Counting stops at the limit. */
+  count(query: CountQuery): Promise<number>
   /** Takes unclaimed ticks back, cancels runs between attempts, and deletes the schedule. */
   remove(ids: readonly string[], ifVersion?: number): Promise<readonly RemoveResult[]>
   /**
@@ -152,6 +154,12 @@ export type PutResult =
   | { readonly outcome: 'conflict'; readonly schedule: Schedule | undefined }
 
 export type RemoveResult = 'removed' | 'missing' | 'conflict'
+
+/** The cost of counting is bounded by the limit, and does not grow with the store. */
+export interface CountQuery {
+  readonly prefix: string
+  readonly limit: number
+}
 
 export interface ScheduleQuery {
   readonly prefix?: string
@@ -211,6 +219,8 @@ export interface RunStore {
   get(id: string): Promise<Run | undefined>
   /** Newest first. */
   list(query: RunQuery): Promise<Page<Run>>
+  /** How many runs that have not ended belong to owners (`ownerOf`) with a prefix. Counting stops at the limit. */
+  count(query: CountQuery): Promise<number>
   /**
    * For each job and sink: how many runs are due, and the ready instant of the oldest. To bound its cost, a store may stop
    * counting at `limit` for each priority, and at `MAX_BACKLOG_QUEUES` combinations of job or sink and priority.

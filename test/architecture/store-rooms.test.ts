@@ -29,8 +29,8 @@ const IN_ALL = [
   ...inRoom('locks', 'acquire', 'lease-codec', 'list', 'release', 'renew', 'reset'),
   ...inRoom('records', 'records'),
   ...inRoom('runs', 'available', 'backlog', 'cancel', 'claim', 'enqueue', 'freeze', 'list', 'prune', 'rescue', 'retry'),
-  ...inRoom('runs', 'run-codec', 'settle', 'stamp'),
-  ...inRoom('schedules', 'advance', 'apply', 'list', 'pause', 'put', 'remove', 'skips'),
+  ...inRoom('runs', 'count', 'run-codec', 'settle', 'stamp'),
+  ...inRoom('schedules', 'advance', 'apply', 'count', 'list', 'pause', 'put', 'remove', 'skips'),
 ]
 
 /** Modules of two or three stores. */

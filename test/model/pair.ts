@@ -93,6 +93,14 @@ export function plain(value: unknown): Json {
   return JSON.parse(JSON.stringify(value ?? null)) as Json
 }
 
+/** Of everything, and of what one of the schedules owns. */
+const PREFIXES = ['', IDS[0] ?? '']
+
+async function counted({ schedules, runs }: Side['store'], prefix: string): Promise<readonly number[]> {
+  const query = { prefix, limit: 1_000 }
+  return Promise.all([schedules.count(query), runs.count(query)])
+}
+
 /** Everything that the store's operations can read. */
 export async function snapshot(of: Side): Promise<Json> {
   const { store } = of
@@ -112,6 +120,7 @@ export async function snapshot(of: Side): Promise<Json> {
       holder: run === undefined ? holder : `run ${of.runs.numberOf(run)}`,
     })),
     skips,
+    counts: await Promise.all(PREFIXES.map((prefix) => counted(store, prefix))),
     frozen: await store.frozen(),
   })
 }

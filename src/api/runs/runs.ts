@@ -3,7 +3,7 @@ import { type Clock, sleep } from '../../core/clock.js'
 import { failure } from '../../core/errors.js'
 import { checkText } from '../../core/names/names.js'
 import { isFinished, RUN_STATES, type Run, type RunState, WAITS_FOR, type WaitsFor } from '../../core/runs/run.js'
-import type { CancelResult, Page, RunQuery, Store } from '../../core/store.js'
+import type { CancelResult, CountQuery, Page, RunQuery, Store } from '../../core/store.js'
 import { type Duration, durationMs } from '../../time/duration.js'
 import { type Instant, instantMs } from '../../time/instant.js'
 import { isLook, listQuery } from '../list-query.js'
@@ -59,6 +59,14 @@ export class Runs {
   /** Newest first. */
   async list(query: ManyQuery = {}): Promise<Page<Run>> {
     return this.#store.runs.list(this.#many(query, 'runs.list()'))
+  }
+
+  /**
+   * How many unfinished runs belong to a prefix: to schedules whose ids begin with it and, without a schedule, to such jobs
+   * and sinks. Counting stops at the limit.
+   */
+  async count(query: CountQuery): Promise<number> {
+    return this.#store.runs.count(query)
   }
 
   /** Cancels a run that has not started; asks a running one to end. */

@@ -2,7 +2,7 @@ import { BelfryError, quote } from '../../core/errors.js'
 import { checkText } from '../../core/names/names.js'
 import { newId } from '../../core/names/new-id.js'
 import type { ScheduleDefinition } from '../../core/schedules/schedule.js'
-import type { Page, ScheduleQuery, ScheduleWrite, Store } from '../../core/store.js'
+import type { CountQuery, Page, ScheduleQuery, ScheduleWrite, Store } from '../../core/store.js'
 import { type Instant, instantMs } from '../../time/instant.js'
 import type { EnqueueOutcome } from '../jobs/enqueue.js'
 import type { JobCatalogue } from '../jobs/job-catalogue.js'
@@ -112,6 +112,11 @@ export class Schedules {
   async get(id: string): Promise<ScheduleView | undefined> {
     const schedule = await this.#store.schedules.get(checkText(id, 'schedule id'))
     return schedule === undefined ? undefined : scheduleView(schedule)
+  }
+
+  /** How many schedules have ids that begin with the prefix. Counting stops at the limit. */
+  async count(query: CountQuery): Promise<number> {
+    return this.#store.schedules.count(query)
   }
 
   /** In order of id. Pass `next` as `after` for the next page. */

@@ -17,6 +17,7 @@ import { isAvailable } from './runs/available.js'
 import { readyBacklog } from './runs/backlog.js'
 import { cancelRun } from './runs/cancel.js'
 import { claimRuns } from './runs/claim.js'
+import { countRuns } from './runs/count.js'
 import { enqueueRuns } from './runs/enqueue.js'
 import { freeze, thaw } from './runs/freeze.js'
 import { getRun, listRuns } from './runs/list.js'
@@ -28,6 +29,7 @@ import { stampRuns } from './runs/stamp.js'
 import { ripen } from './runs/transitions.js'
 import { advanceSchedules } from './schedules/advance.js'
 import { applySchedules } from './schedules/apply.js'
+import { countSchedules } from './schedules/count.js'
 import { getSchedule, listSchedules } from './schedules/list.js'
 import { pauseSchedule, resumeSchedule } from './schedules/pause.js'
 import { putSchedules } from './schedules/put.js'
@@ -57,6 +59,7 @@ export function storeOn(state: MemoryState): Store {
     schedules: {
       put: op(putSchedules),
       get: op(getSchedule),
+      count: op(countSchedules),
       list: op(listSchedules),
       remove: op(removeSchedules),
       apply: op(applySchedules),
@@ -70,6 +73,7 @@ export function storeOn(state: MemoryState): Store {
       claim: op(claimRuns),
       settle: op(settleRuns),
       get: op(getRun),
+      count: op(countRuns),
       list: op(listRuns),
       backlog: op(readyBacklog),
       available: op(isAvailable),

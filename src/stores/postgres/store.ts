@@ -21,6 +21,7 @@ import { isAvailable } from './runs/available.js'
 import { readyBacklog } from './runs/backlog.js'
 import { cancelRun } from './runs/cancel.js'
 import { claimRuns } from './runs/claim.js'
+import { countRuns } from './runs/count.js'
 import { enqueueRuns, isPlain } from './runs/enqueue.js'
 import { freezeStore, frozenSince, thawStore } from './runs/freeze.js'
 import { getRun, listRuns } from './runs/list.js'
@@ -31,6 +32,7 @@ import { settleRuns } from './runs/settle.js'
 import { stampRuns } from './runs/stamp.js'
 import { advanceSchedules } from './schedules/advance.js'
 import { applySchedules } from './schedules/apply.js'
+import { countSchedules } from './schedules/count.js'
 import { Definitions } from './schedules/definitions.js'
 import { getSchedule, listSchedules } from './schedules/list.js'
 import { pauseSchedule, resumeSchedule } from './schedules/pause.js'
@@ -70,6 +72,7 @@ export function operationsOn(db: Database, wakes: Wakes): Omit<Store, 'open' | '
         return puts.write(writes)
       },
       get: op(getSchedule),
+      count: op(countSchedules),
       list: op(listSchedules),
       remove: op(removeSchedules),
       apply: op(applySchedules),
@@ -88,6 +91,7 @@ export function operationsOn(db: Database, wakes: Wakes): Omit<Store, 'open' | '
       settle: op(settleRuns),
       transact: (attempt, work, signal) => transactRun(db, slots, attempt, work, signal),
       get: op(getRun),
+      count: op(countRuns),
       list: op(listRuns),
       backlog: op(readyBacklog),
       available: op(isAvailable),

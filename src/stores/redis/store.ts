@@ -19,6 +19,7 @@ import { isAvailable } from './runs/available.js'
 import { readyBacklog } from './runs/backlog.js'
 import { cancelRun } from './runs/cancel.js'
 import { claimRuns } from './runs/claim.js'
+import { countRuns } from './runs/count.js'
 import { enqueues } from './runs/enqueue.js'
 import { freezeStore, frozenSince, thawStore } from './runs/freeze.js'
 import { getRun, listRuns } from './runs/list.js'
@@ -29,6 +30,7 @@ import { settleRuns } from './runs/settle.js'
 import { stampRuns } from './runs/stamp.js'
 import { advanceSchedules } from './schedules/advance.js'
 import { applySchedules } from './schedules/apply.js'
+import { countSchedules } from './schedules/count.js'
 import { Definitions } from './schedules/definitions.js'
 import { getSchedule, listSchedules } from './schedules/list.js'
 import { pauseSchedule, resumeSchedule } from './schedules/pause.js'
@@ -63,6 +65,7 @@ export function operationsOn(server: Server): Omit<Store, 'open' | 'close' | 'su
     schedules: {
       put: puts(server),
       get: op(getSchedule),
+      count: op(countSchedules),
       list: op(listSchedules),
       remove: op(removeSchedules),
       apply: op(applySchedules),
@@ -76,6 +79,7 @@ export function operationsOn(server: Server): Omit<Store, 'open' | 'close' | 'su
       claim: (request) => heard(claimRuns(server, { ...request, floor: time.floor(request.floor) })),
       settle: op(settleRuns),
       get: op(getRun),
+      count: op(countRuns),
       list: op(listRuns),
       backlog: op(readyBacklog),
       available: op(isAvailable),

@@ -23,6 +23,7 @@ import { isAvailable } from './runs/available.js'
 import { readyBacklog } from './runs/backlog.js'
 import { cancelRun } from './runs/cancel.js'
 import { claimRuns } from './runs/claim.js'
+import { countRuns } from './runs/count.js'
 import { enqueueRuns } from './runs/enqueue.js'
 import { freeze, frozen, thaw } from './runs/freeze.js'
 import { getRun, listRuns } from './runs/list.js'
@@ -33,6 +34,7 @@ import { settleRuns } from './runs/settle.js'
 import { stampRuns } from './runs/stamp.js'
 import { advanceSchedules } from './schedules/advance.js'
 import { applySchedules } from './schedules/apply.js'
+import { countSchedules } from './schedules/count.js'
 import { getSchedule, listSchedules } from './schedules/list.js'
 import { pauseSchedule, resumeSchedule } from './schedules/pause.js'
 import { putSchedules } from './schedules/put.js'
@@ -73,6 +75,7 @@ export function sqlite(options: SqliteOptions): Store {
     schedules: {
       put: writesInSteps(putSchedules),
       get: reads(getSchedule),
+      count: reads(countSchedules),
       list: uses(listSchedules),
       remove: writesInSteps(removeSchedules),
       apply: writesInSteps(applySchedules),
@@ -86,6 +89,7 @@ export function sqlite(options: SqliteOptions): Store {
       claim: uses(claimRuns),
       settle: uses(settleRuns),
       get: reads(getRun),
+      count: reads(countRuns),
       list: uses(listRuns),
       backlog: reads(readyBacklog),
       available: reads(isAvailable),

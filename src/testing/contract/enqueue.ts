@@ -230,6 +230,50 @@ export const enqueue = area('enqueue', {
     expect(await list({ prefix: 'a/', states: ['failed'], limit: 1 })).toEqual({ items: [] })
   },
 
+  'unfinished runs are counted by the prefix of their owner, up to a limit': async (scene) => {
+    const { runs } = scene.store
+    const counts = async (prefix: string) => [
+      await runs.count({ prefix, limit: 100 }),
+      await runs.count({ prefix, limit: 2 }),
+    ]
+    const mail = () => scene.enqueue({ target: { job: 'a/mail' } })
+    const trigger = (over = {}) => scene.enqueue({ origin: 'trigger', schedule: 'a/1', tick: 5, ...over })
+    const first = await mail()
+    const second = await mail()
+    await scene.enqueue({ target: { sink: 'a/hooks' }, delayMs: 600_000 })
+    const triggered = await trigger()
+    await trigger({ overlap: 'queue-all' })
+    for (const target of [{ job: 'b/mail' }, { job: 'a' }, { sink: 'b/a/' }]) await scene.enqueue({ target })
+    expect([await counts('a/'), await counts('b/'), await counts('c/')]).toEqual([
+      [5, 2],
+      [2, 2],
+      [0, 0],
+    ])
+    expect(await runs.count({ prefix: '', limit: 100 })).toBe(8)
+    await runs.cancel(first)
+    expect(await counts('a/')).toEqual([4, 2])
+    await runs.retry(first)
+    expect(await counts('a/')).toEqual([5, 2])
+    for (const run of [second, triggered]) await runs.cancel(run)
+    expect(await counts('a/')).toEqual([3, 2])
+    await expect(runs.count({ prefix: '', limit: 0 })).rejects.toMatchObject({ code: 'OPTION_INVALID' })
+  },
+
+  'ticks count as unfinished until they end, whether the history keeps them or not': async (scene) => {
+    await scene.join()
+    const count = () => scene.store.runs.count({ prefix: 'a', limit: 100 })
+    await scene.putTicks('a', [-10], { keep: 'none' })
+    await scene.advance()
+    expect(await count()).toBe(1)
+    await scene.settle(await scene.claimOne())
+    expect(await count()).toBe(0)
+    await scene.putTicks('b', [-10, 90_000_000])
+    await scene.advance()
+    expect(await scene.store.runs.count({ prefix: 'b', limit: 100 })).toBe(1)
+    await scene.store.schedules.remove(['b'])
+    expect(await scene.store.runs.count({ prefix: 'b', limit: 100 })).toBe(0)
+  },
+
   'a list with a small `look` finds all runs, page by page': async (scene) => {
     const runs: string[] = []
     for (let at = 0; at < 7; at += 1) runs.push(await scene.enqueue({}))

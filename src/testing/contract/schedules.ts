@@ -190,7 +190,12 @@ export const schedules = area('schedules', {
     const second = await store.schedules.list({ prefix: 'b/', limit: 2, ...(first.next ? { after: first.next } : {}) })
     expect(second.items.map(({ id }) => id)).toEqual(['b/2'])
     expect(second.next).toBeUndefined()
+    const count = (prefix: string, limit: number) => store.schedules.count({ prefix, limit })
+    expect([await count('b/', 10), await count('b/', 2), await count('', 10), await count('x', 10)]).toEqual([
+      3, 2, 6, 0,
+    ])
     for (const id of ODD_NAMES) await put(id)
+    expect(await count('o/', 100)).toBe(ODD_NAMES.length)
     const odd: string[] = []
     for (let after: { after?: string } | undefined = {}; after !== undefined; ) {
       const { items, next } = await store.schedules.list({ prefix: 'o/', limit: 1, ...after })

@@ -31,6 +31,7 @@ import {
   nameOf,
   tidyLane,
 } from '../schema/state.js'
+import { noteClosed, noteOpened } from './count.js'
 import { closeDedupe, openDedupe } from './dedupe.js'
 import { frozenCopy, type RunFields, type RunRecord, runRecord } from './run-codec.js'
 
@@ -42,6 +43,7 @@ export function addRun(state: MemoryState, fields: RunFields): RunRecord {
   run.created = state.created.append(run)
   run.lane?.runs.set(laneSlot(run), run)
   openDedupe(state, run)
+  noteOpened(state, run)
   return run
 }
 
@@ -125,6 +127,7 @@ export function endRun(state: MemoryState, run: RunRecord, to: RunState, ending:
   releaseRunKey(state, run)
   disengage(state, run)
   closeDedupe(state, run)
+  noteClosed(state, run)
   state.wakes.add('settled')
   if (!isKept(run.keep, to)) {
     recordSkip(state, run, ending)
@@ -152,6 +155,7 @@ function recordSkip(state: MemoryState, { lane, tick, origin }: RunRecord, { rea
 export function unrecordRun(state: MemoryState, run: RunRecord): void {
   withdraw(state, run)
   disengage(state, run)
+  noteClosed(state, run)
   forgetRun(state, run)
 }
 
@@ -195,6 +199,7 @@ export function reopenRun(state: MemoryState, run: RunRecord): void {
     ...{ cancelRequested: false, orphaned: false, failures: 0, takeovers: 0, startBy: undefined, readyAt: state.now },
   } satisfies Partial<RunRecord>)
   openDedupe(state, run)
+  noteOpened(state, run)
   makeReady(state, run)
 }
 

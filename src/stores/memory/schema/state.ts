@@ -141,6 +141,8 @@ export interface MemoryState {
   readonly runs: Map<string, RunRecord>
   readonly created: List<RunRecord>
   readonly ended: List<RunRecord>
+  /** How many runs have not ended, by their owner. */
+  readonly openRuns: Map<string, number>
   readonly queues: Map<string, TargetQueue>
   readonly stampless: Set<RunRecord>
   readonly dedupes: Map<string, Dedupe>
@@ -185,6 +187,7 @@ export function emptyState(clock: Clock): MemoryState {
     runs: new Map(),
     created: new List(),
     ended: new List(),
+    openRuns: new Map(),
     queues: new Map(),
     stampless: new Set(),
     dedupes: new Map(),

@@ -18,6 +18,9 @@ create unique index runs_tick on belfry.runs (tick, schedule, coalesce(backfill,
 create index runs_history on belfry.runs (schedule, id) where schedule is not null and state >= 'succeeded';
 create index runs_open on belfry.runs (schedule, waits_for, id) where schedule is not null and state < 'succeeded';
 
+-- Unfinished runs without a schedule, by what decides to whom they belong: their number is limited for each tenant.
+create index runs_alone on belfry.runs (target) where schedule is null and state < 'succeeded';
+
 -- The queues of waiting runs: for a key by its name, for others of a schedule by the schedule.
 create index runs_waiting on belfry.runs (waits_for, (case when waits_for = 'key' then key else schedule end), id)
   where state = 'waiting';

@@ -32,7 +32,10 @@ define(runs, function()
     run.rest = '\n' .. (result or '') .. '\n' .. (err or '') .. string.sub(run.rest, errorEnd)
   end
 
+  local ENDED = { succeeded = true, failed = true, cancelled = true, skipped = true }
+
   local loaded, changed, isChanged = {}, {}, {}
+  local isOpened = {}
   local added, forgotten, ended, unended = {}, {}, {}, {}
   local started, stopped, texts = {}, {}, {}
 
@@ -72,6 +75,7 @@ define(runs, function()
     run.createdAt, run.attempt, run.failures, run.takeovers = now, run.attempt or 0, 0, 0
     loaded[run.number] = run
     if not number then
+      isOpened[run.number] = true
       added[#added + 1] = run.number
       added[#added + 1] = run.number
     end
@@ -93,7 +97,10 @@ define(runs, function()
     if run.schedule then redis.call('ZADD', key('schedule-ended', run.schedule), run.number, run.number) end
   end
 
-  function runs.unend(number) unended[#unended + 1] = number end
+  function runs.unend(number)
+    isOpened[number] = true
+    unended[#unended + 1] = number
+  end
 
   local function note(lists, run)
     local list = lists[run.instance] or {}
@@ -105,9 +112,19 @@ define(runs, function()
   function runs.noteStarted(run) note(started, run) end
   function runs.noteStopped(run) note(stopped, run) end
 
+  -- The run in runs-open: the name that decides to whom it belongs, and its number.
+  local function openMember(run)
+    return (run.schedule or string.match(run.target, '^%a+:(.*)$')) .. '\n' .. run.number
+  end
+
   function runs.save()
-    local written, gone = {}, {}
+    local written, gone, opened, closed = {}, {}, {}, {}
     for _, run in ipairs(changed) do
+      if forgotten[run] or ENDED[run.state] then closed[#closed + 1] = openMember(run)
+      elseif isOpened[run.number] then
+        opened[#opened + 1] = 0
+        opened[#opened + 1] = openMember(run)
+      end
       if forgotten[run] then gone[#gone + 1] = run.number
       else
         texts[run] = write(run)
@@ -121,6 +138,8 @@ define(runs, function()
     batch('HDEL', key('runs'), gone)
     batch('ZADD', key('runs-all'), added)
     batch('ZREM', key('runs-all'), gone)
+    batch('ZADD', key('runs-open'), opened)
+    batch('ZREM', key('runs-open'), closed)
     batch('ZADD', key('runs-ended'), ended)
     batch('ZREM', key('runs-ended'), unended)
   end

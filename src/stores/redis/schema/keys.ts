@@ -21,6 +21,7 @@ export const KEYS = {
 
   runs: 'hash: number → text of the run (runs/run-codec.ts)',
   'runs-all': 'sorted set: all runs by number',
+  'runs-open': 'sorted set: runs that have not ended, as owner, line break and number, in that order',
   'runs-ended': 'sorted set: ended runs in the order in which they ended',
   'runs-unstamped': 'sorted set: runs that wait for a stamp',
   queue: '<priority>:<target> sorted set: ready runs by when they may start',

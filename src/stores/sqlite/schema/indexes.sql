@@ -16,6 +16,8 @@ create unique index belfry_runs_schedule on belfry_runs (
 create index belfry_runs_open on belfry_runs (schedule, id)
   where schedule is not null and finished_at is null and waits_for is not 'overlap';
 create index belfry_runs_overlap on belfry_runs (schedule, id) where waits_for = 'overlap';
+-- Unfinished runs without a schedule, by what decides to whom they belong: their number is limited for each tenant.
+create index belfry_runs_alone on belfry_runs (target) where schedule is null and finished_at is null;
 create index belfry_runs_stamp on belfry_runs (id) where waits_for = 'stamp';
 create index belfry_runs_claim on belfry_runs (target, priority, ready_at, id) where state = 'ready';
 create index belfry_runs_running on belfry_runs (instance, claim) where state = 'running';

@@ -1,0 +1,32 @@
+import { checkPageLimit } from '../../../core/checks/page-limit.js'
+import { ownerOf } from '../../../core/runs/run.js'
+import type { CountQuery } from '../../../core/store.js'
+import type { MemoryState } from '../schema/state.js'
+import type { RunRecord } from './run-codec.js'
+
+export function countRuns(state: MemoryState, { prefix, limit }: CountQuery): number {
+  checkPageLimit(limit)
+  let count = 0
+  for (const [owner, open] of state.openRuns) {
+    if (owner.startsWith(prefix)) count += open
+    if (count >= limit) return limit
+  }
+  return count
+}
+
+/** Counts a run that has not ended. */
+export function noteOpened(state: MemoryState, run: RunRecord): void {
+  add(state, run, 1)
+}
+
+/** Counts a run no longer: it has ended, or was removed before it began. */
+export function noteClosed(state: MemoryState, run: RunRecord): void {
+  add(state, run, -1)
+}
+
+function add({ openRuns }: MemoryState, { target, lane }: RunRecord, change: number): void {
+  const owner = ownerOf({ target, schedule: lane?.id })
+  const count = (openRuns.get(owner) ?? 0) + change
+  if (count === 0) openRuns.delete(owner)
+  else openRuns.set(owner, count)
+}
