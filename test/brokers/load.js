@@ -1,7 +1,7 @@
 // @ts-check
 /**
- * A load: schedules that tick once a second between two known instants, in a store of their own, and a Belfry process
- * that delivers them. The expected messages follow by arithmetic, not from Belfry's own records.
+ * A load: schedules that tick once a second, all equally often, in a store of their own, and a Belfry process that
+ * delivers them. The expected messages follow by arithmetic, not from Belfry's own records.
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -26,6 +26,7 @@ const UNFINISHED = /** @type {const} */ (['waiting', 'ready', 'running'])
  * @property {number} perSecond how many schedules tick each second
  * @property {number} seconds
  * @property {boolean} [ordered]
+ * @property {boolean} [isSpread] the ticks are spread over each second; by default all are due at the same instant
  * @property {{ url: string, schema: string }} [postgres] by default the store is a SQLite file
  */
 
@@ -63,18 +64,25 @@ export class Load {
     return this.#firstTick
   }
 
-  /** Puts the schedules so that all first ticks are at the same instant, and starts a process. */
+  /** Puts the schedules so that all first ticks are within the same second, and starts a process. */
   async start() {
     const { perSecond, seconds } = this.#options
     this.startProcess()
     const putMs = 3_000 + perSecond * 2
     this.#firstTick = Math.ceil((Date.now() + putMs) / 1_000) * 1_000
-    const timeline = { every: '1s', startsAt: new Date(this.#firstTick), endsAt: new Date(this.#lastTick(seconds)) }
+    const timeline = (/** @type {number} */ at) => {
+      const offsetMs = this.#options.isSpread === true ? Math.floor((at * 1_000) / perSecond) : 0
+      const [startsAt, endsAt] = [this.#firstTick + offsetMs, this.#lastTick(seconds) + offsetMs]
+      return { every: '1s', startsAt: new Date(startsAt), endsAt: new Date(endsAt) }
+    }
     const rules = /** @type {const} */ ({ missed: { policy: 'all' }, onFinish: 'keep', keep: 'failures' })
     for (let first = 0; first < perSecond; first += AT_ONCE) {
-      const names = Array.from({ length: Math.min(AT_ONCE, perSecond - first) }, (_, at) => scheduleName(first + at))
+      const all = Array.from({ length: Math.min(AT_ONCE, perSecond - first) }, (_, index) => first + index)
       await this.#belfry.schedules.putMany(
-        names.map((id) => [id, { ...timeline, ...rules, to: 'out', payload: { id, text: 'ünïcode ✓' } }]),
+        all.map((at) => {
+          const id = scheduleName(at)
+          return [id, { ...timeline(at), ...rules, to: 'out', payload: { id, text: 'ünïcode ✓' } }]
+        }),
       )
     }
   }
@@ -142,7 +150,7 @@ export class Load {
   /** Resolves once every tick was recorded and then delivered or permanently failed. @param {number} withinMs */
   async settled(withinMs) {
     const deadline = Date.now() + withinMs
-    await sleep(Math.max(this.#lastTick(this.#options.seconds) + 1_000 - Date.now(), 0))
+    await sleep(Math.max(this.#lastTick(this.#options.seconds) + 2_000 - Date.now(), 0))
     for (;;) {
       const { items: runs } = await this.#belfry.runs.list({ states: UNFINISHED, limit: 3 })
       const { items: schedules } = await this.#belfry.schedules.list({ state: 'active', limit: 3 })

@@ -9,6 +9,8 @@
  * @property {readonly string[]} violations
  * @property {Counts} counts
  *
+ * @typedef {{ readonly body: string, readonly place: string, readonly tick: number, readonly storedAt: number | undefined }} Stored
+ *
  * @typedef {object} Counts
  * @property {number} expected
  * @property {number} arrived ids, each counted once
@@ -31,7 +33,7 @@ const MOST_EXAMPLES = 3
  * @returns {Verdict}
  */
 export function verify(expected, arrived, { isOrdered, prefix, frozen = [] }) {
-  /** @type {Map<string, { body: string, place: string, storedAt?: number }>} */
+  /** @type {Map<string, Stored>} */
   const first = new Map()
   const violations = new Violations()
   /** @type {Map<string, number>} the newest tick of each key */
@@ -47,19 +49,19 @@ export function verify(expected, arrived, { isOrdered, prefix, frozen = [] }) {
       if (known.body !== body) violations.add('an id with two contents', `${known.body} and ${body}`)
       continue
     }
-    first.set(event.id, storedAt === undefined ? { body, place } : { body, place, storedAt })
     if (!expected.has(event.id)) violations.add('not expected', event.id)
     const tick = Date.parse(event.generated_at)
-    if (event.id !== `${event.schedule_id}-${tick / 1_000}`) violations.add('an id of another tick', body)
+    first.set(event.id, { body, place, tick, storedAt })
+    if (event.id !== `${event.schedule_id}-${Math.floor(tick / 1_000)}`) violations.add('an id of another tick', body)
     if (isOrdered && tick < (newest.get(key) ?? 0)) violations.add('out of order', event.id)
     newest.set(key, Math.max(tick, newest.get(key) ?? 0))
   }
   for (const id of expected) if (!first.has(id)) violations.add('lost', id)
-  const others = [...first].filter(([, { place }]) => !frozen.includes(place))
+  const others = [...first.values()].filter(({ place }) => !frozen.includes(place))
   const { maxMs: othersMaxMs } = frozen.length === 0 ? {} : latenessOf(others)
   const counts = {
     ...{ expected: expected.size, arrived: first.size, repeated },
-    ...latenessOf([...first]),
+    ...latenessOf([...first.values()]),
     ...(othersMaxMs === undefined ? {} : { othersMaxMs }),
   }
   return { violations: violations.list(), counts }
@@ -84,13 +86,13 @@ class Violations {
 }
 
 /**
- * @param {readonly (readonly [string, { storedAt?: number }])[]} events
+ * @param {readonly Stored[]} events
  * @returns {Partial<Counts>}
  */
 function latenessOf(events) {
-  const stored = events.flatMap(([id, { storedAt }]) => (storedAt === undefined ? [] : [{ id, storedAt }]))
+  const stored = events.flatMap(({ tick, storedAt }) => (storedAt === undefined ? [] : [{ tick, storedAt }]))
   if (stored.length === 0) return {}
-  const late = stored.map(({ id, storedAt }) => storedAt - Number(id.slice(id.lastIndexOf('-') + 1)) * 1_000)
+  const late = stored.map(({ tick, storedAt }) => storedAt - tick)
   late.sort((one, other) => one - other)
   const times = stored.map(({ storedAt }) => storedAt).sort((one, other) => one - other)
   const gaps = times.slice(1).map((time, at) => time - (times[at] ?? time))
