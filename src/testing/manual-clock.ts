@@ -5,7 +5,7 @@
  */
 import { setImmediate } from 'node:timers'
 import type { Clock } from '../core/clock.js'
-import { Heap, NOWHERE } from '../stores/memory/schema/heap.js'
+import { Heap } from '../stores/memory/schema/heap.js'
 
 export interface ManualClock extends Clock {
   /** Lets time pass. Timers that are set during that time fire too, if they are due before its end. */
@@ -22,7 +22,6 @@ interface Timer {
   readonly at: number
   readonly order: number
   readonly callback: () => void
-  place: number
 }
 
 /**
@@ -30,25 +29,26 @@ interface Timer {
  * that waits for other processes, such as a database, needs another `rest`.
  */
 export function manualClock(startAt = Date.UTC(2026, 0, 1), rest: () => Promise<void> = nextTurn): ManualClock {
-  const timers = new Heap<'place', Timer>('place', sooner)
+  const timers = new Heap<Timer>(sooner)
   let elapsed = 0
   let offset = startAt
   let order = 0
 
   function after(delayMs: number, callback: () => void): () => void {
     order += 1
-    const timer = { at: elapsed + Math.max(delayMs, 0), order, callback, place: NOWHERE }
+    const timer = { at: elapsed + Math.max(delayMs, 0), order, callback }
     timers.push(timer)
-    return () => {
-      if (timer.place !== NOWHERE) timers.remove(timer)
-    }
+    return () => timers.remove(timer)
   }
 
   /** Fires all timers of the next instant, then waits for the code that they started. */
   async function fireNext(): Promise<void> {
     const at = timers.first?.at ?? elapsed
     elapsed = Math.max(elapsed, at)
-    while (timers.first?.at === at) timers.pop()?.callback()
+    for (let timer = timers.first; timer?.at === at; timer = timers.first) {
+      timers.remove(timer)
+      timer.callback()
+    }
     await rest()
   }
 

@@ -131,21 +131,25 @@ function problems(state: MemoryState): string[] {
   for (const run of state.runs.values()) {
     const { id } = run
     const { ready, delayed } = run.queue
-    const isQueued = run.claimHeap === ready || run.claimHeap === delayed
+    const isQueued = ready.has(run) || delayed.has(run)
     check((run.state === 'ready') === isQueued, `${id}: ${run.state} and in the claim queue`)
     check((run.state === 'running') === (run.owner?.running.has(run) === true), `${id}: ${run.state} and owned`)
     check((run.lease !== undefined) === (run.state === 'running' && run.key !== undefined), `${id}: key`)
     check(run.lease === undefined || run.lease.name.holders.get(run.lease.holder) === run.lease, `${id}: holds its key`)
     check((run.waitsFor !== undefined) === (run.state === 'waiting'), `${id}: ${run.state} and waits`)
     check((run.waitsFor === 'stamp') === state.stampless.has(run), `${id}: stampless`)
-    check(isFinished(run) === (run.ended !== undefined), `${id}: ended`)
-    if (isFinished(run)) check(run.lane?.engaged.has(run) !== true && run.line === undefined, `${id}: still engaged`)
+    check(isFinished(run) === state.ended.has(run), `${id}: ended`)
+    if (isFinished(run)) {
+      const { standing, waiting } = state.names.get(run.key?.name ?? '') ?? {}
+      const isInLine = [standing, waiting, run.lane?.waiting, state.early].some((line) => line?.has(run))
+      check(run.lane?.engaged.has(run) !== true && !isInLine, `${id}: still engaged`)
+    }
   }
   for (const name of state.names.values()) {
     const now = state.clock.now()
     check(name.holders.size <= (LIMITS[name.name] ?? 1), `${name.name}: too many holders`)
-    const first = name.line?.waiting.first
-    const older = name.line?.standing.first
+    const first = name.waiting.first
+    const older = name.standing.first
     const free = liveHolders(name, now).length < (first?.key?.limit ?? 0)
     const expired = [...name.holders.values()].some((lease) => expiryOf(lease) <= now)
     const blocked = older !== undefined && first !== undefined && older.order < first.order
@@ -199,7 +203,16 @@ describe('the memory store keeps its invariants', () => {
       clock.set(clock.now() + 10_000_000)
       await store.runs.prune({ maxAgeMs: 0, maxRuns: 0, leaseAgeMs: 0, limit: 100_000 })
       await store.runs.prune({ maxAgeMs: 0, maxRuns: 0, leaseAgeMs: 0, limit: 100_000 })
-      const sizes = [state.runs, state.lanes, state.names, state.dedupes, state.blocked, state.created, state.skips]
+      const sizes = [
+        state.runs,
+        state.lanes,
+        state.names,
+        state.dedupes,
+        state.blocked,
+        state.lastTokens,
+        state.ended,
+        state.skips,
+      ]
       expect(sizes.map(({ size }) => size)).toEqual(sizes.map(() => 0))
     })
   }

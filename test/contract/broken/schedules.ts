@@ -62,7 +62,7 @@ export const brokenSchedules: readonly BrokenStore[] = [
           const before = records(state).filter(({ origin }) => origin === 'tick')
           const result = await store.runs.prune(request)
           for (const { id, lane, tick = 0 } of before) {
-            const schedule = lane?.record?.schedule
+            const schedule = state.schedules.get(lane?.id ?? '')?.schedule
             if (schedule === undefined || state.runs.has(id)) continue
             writeSchedule(state, { ...schedule, cursor: tick - 1, nextAt: tick, dueAt: tick })
           }

@@ -27,7 +27,6 @@
 import { type AcquireRequest, type AcquireResult, isFreshPlace } from '../../../core/locks/lease.js'
 import { nextToken } from '../../../core/locks/token.js'
 import { takeOver } from '../runs/transitions.js'
-import { NOWHERE } from '../schema/heap.js'
 import { type LeaseRecord, type MemoryState, type NameRecord, nameOf, type Waiter } from '../schema/state.js'
 import { expiryOf, toLease } from './lease-codec.js'
 import { grantWaiters } from './pass-on.js'
@@ -97,11 +96,9 @@ type Grant = Pick<LeaseRecord, 'holder' | 'token' | 'expiresAt' | 'instance' | '
 
 /** Records a new holder, and its token as the last one of the name. */
 export function addHolder(state: MemoryState, name: NameRecord, grant: Grant): LeaseRecord {
-  const lease: LeaseRecord = { ...grant, name, acquiredAt: state.now, released: false, place: NOWHERE }
+  const lease: LeaseRecord = { ...grant, name, acquiredAt: state.now, released: false }
   name.lastToken = grant.token
   name.holders.set(grant.holder, lease)
-  if (name.freed !== undefined) state.unusedNames.remove(name.freed)
-  name.freed = undefined
   if (grant.run === undefined) state.locks.push(lease)
   return lease
 }

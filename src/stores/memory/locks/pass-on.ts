@@ -7,17 +7,16 @@
  *   ready.
  */
 import { makeReady } from '../runs/transitions.js'
-import type { Lane, MemoryState, NameRecord } from '../schema/state.js'
+import { type Lane, type MemoryState, type NameRecord, tidyName } from '../schema/state.js'
 import { grantLock, isBusy, liveHolders } from './acquire.js'
 
 export function passOn(state: MemoryState): void {
-  const { freedNames, freedLanes, blocked } = state
+  const { freedNames, freedLanes } = state
   while (freedNames.size > 0 || freedLanes.size > 0) {
     for (const name of freedNames) {
       freedNames.delete(name)
       grantWaiters(state, name)
       readyWaitingRuns(state, name)
-      if (name.waiters.size === 0 && (name.line?.waiting.size ?? 0) === 0) blocked.delete(name)
       tidyName(state, name)
     }
     for (const lane of freedLanes) {
@@ -47,8 +46,7 @@ export function grantWaiters(state: MemoryState, name: NameRecord): void {
  * where it is: it could not start.
  */
 export function readyWaitingRuns(state: MemoryState, name: NameRecord): void {
-  if (name.line === undefined || name.line.waiting.size === 0) return
-  const { waiting, standing } = name.line
+  const { waiting, standing } = name
   const due = standing.first?.order ?? Number.POSITIVE_INFINITY
   let taken = liveHolders(name, state.now).length
   for (let run = waiting.first; run !== undefined && run.order < due; run = waiting.first) {
@@ -61,18 +59,4 @@ export function readyWaitingRuns(state: MemoryState, name: NameRecord): void {
 function readyNextOf(state: MemoryState, { waiting, engaged }: Lane): void {
   const run = waiting.first
   if (run !== undefined && engaged.size === waiting.size) makeReady(state, run)
-}
-
-/** A name without holders and waiters is kept for its last token, for a while. */
-function tidyName(state: MemoryState, name: NameRecord): void {
-  const { line } = name
-  if (line !== undefined && line.engaged.size === 0 && line.delayed.size === 0 && line.waiting.size === 0) {
-    name.line = undefined
-  }
-  if (name.holders.size > 0 || name.waiters.size > 0 || name.line !== undefined || name.freed !== undefined) return
-  if (name.lastToken === 0) state.names.delete(name.name)
-  else {
-    name.freedAt = state.now
-    name.freed = state.unusedNames.append(name)
-  }
 }

@@ -1,5 +1,4 @@
 import type { ReleaseRequest } from '../../../core/locks/lease.js'
-import { NOWHERE } from '../schema/heap.js'
 import type { LeaseRecord, MemoryState } from '../schema/state.js'
 import { extend } from './renew.js'
 
@@ -21,7 +20,7 @@ export function releaseLease(state: MemoryState, { name: id, holder, minHoldMs =
 
 export function dropHolder(state: MemoryState, lease: LeaseRecord): void {
   lease.name.holders.delete(lease.holder)
-  if (lease.place !== NOWHERE) state.locks.remove(lease)
+  state.locks.remove(lease)
   if (lease.run !== undefined) lease.run.lease = undefined
   state.freedNames.add(lease.name)
 }

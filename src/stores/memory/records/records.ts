@@ -44,15 +44,14 @@ export function removeRecord(state: MemoryState, kind: string, id: string): bool
   return isThere
 }
 
-/** Deletes a record that has expired, or returns false when there is none. */
-export function pruneRecord(state: MemoryState): boolean {
+export function* pruneRecords(state: MemoryState) {
   for (const shelf of state.records.values()) {
     for (const record of shelf.values()) {
       if (!isOver(record, state.now)) continue
-      return removeRecord(state, record.kind, record.id) || true
+      removeRecord(state, record.kind, record.id)
+      yield
     }
   }
-  return false
 }
 
 function isOver({ expiresAt }: StoredRecord, now: number): boolean {

@@ -105,7 +105,7 @@ function mayTakeKey(state: MemoryState, run: RunRecord, name: NameRecord): boole
     return false
   }
   makeRoom(state, name, limit)
-  const older = [name.line?.standing.first, name.line?.waiting.first]
+  const older = [name.standing.first, name.waiting.first]
   if (older.every((other) => other === undefined || other.order >= run.order)) return true
   makeWait(state, run, 'key')
   return false

@@ -1,6 +1,5 @@
 import type { Target } from '../../../core/runs/run.js'
 import { targetName } from '../../../core/runs/stored-text.js'
-import { NOWHERE } from '../schema/heap.js'
 import type { Dedupe, MemoryState } from '../schema/state.js'
 import type { RunRecord } from './run-codec.js'
 
@@ -15,18 +14,19 @@ export function openDedupe(state: MemoryState, run: RunRecord): void {
   if (run.dedupe === undefined) return
   const id = dedupeId(run.target, run.dedupe)
   dropDedupe(state, id)
-  state.dedupes.set(id, { id, run: run.id, until: Number.POSITIVE_INFINITY, place: NOWHERE })
+  state.dedupes.set(id, { id, run: run.id, until: Number.POSITIVE_INFINITY })
 }
 
 /** After the run's end the key refuses others for the time that was asked for, even if the history does not keep the run. */
 export function closeDedupe(state: MemoryState, run: RunRecord): void {
-  if (run.dedupe === undefined) return
-  const id = dedupeId(run.target, run.dedupe)
+  const { dedupe, dedupeForMs = 0 } = run
+  if (dedupe === undefined) return
+  const id = dedupeId(run.target, dedupe)
   const entry = state.dedupes.get(id)
   if (entry?.run !== run.id) return
-  if (run.dedupeForMs <= 0) dropDedupe(state, id)
+  if (dedupeForMs <= 0) dropDedupe(state, id)
   else {
-    entry.until = state.now + run.dedupeForMs
+    entry.until = state.now + dedupeForMs
     state.tombstones.push(entry)
   }
 }
@@ -34,7 +34,7 @@ export function closeDedupe(state: MemoryState, run: RunRecord): void {
 export function dropDedupe(state: MemoryState, id: string): void {
   const entry = state.dedupes.get(id)
   if (entry === undefined) return
-  if (entry.place !== NOWHERE) state.tombstones.remove(entry)
+  state.tombstones.remove(entry)
   state.dedupes.delete(id)
 }
 

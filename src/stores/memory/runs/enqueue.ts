@@ -2,7 +2,7 @@ import { failure } from '../../../core/errors.js'
 import type { NewRun } from '../../../core/runs/run.js'
 import { targetName, toText } from '../../../core/runs/stored-text.js'
 import type { EnqueueResult } from '../../../core/store.js'
-import { type KeyLine, type Lane, laneOf, type MemoryState, queueOf } from '../schema/state.js'
+import { type Lane, laneOf, type MemoryState, type NameRecord, queueOf } from '../schema/state.js'
 import { dedupeOf } from './dedupe.js'
 import { frozenCopy, type RunRecord } from './run-codec.js'
 import { addRun, laneSlot, makeReady, makeWait, makeWay } from './transitions.js'
@@ -30,7 +30,6 @@ function enqueueRun(state: MemoryState, run: NewRun): EnqueueResult {
     payload: toText(run.payload),
     key: frozenCopy(run.key),
     createdAt: now,
-    startBy: undefined,
     queue: queueOf(state, targetName(target)),
   })
   if (waits) makeWait(state, record, 'overlap')
@@ -54,17 +53,17 @@ function refusal(state: MemoryState, run: NewRun, readyAt: number): EnqueueResul
 /** The run that keeps the key busy, when as many as its limit are due or running, or one is ready at the same instant. */
 function holderOfKey(state: MemoryState, { key, checkKey }: NewRun, readyAt: number): RunRecord | undefined {
   if (!checkKey || key === undefined || key === 'unstamped') return undefined
-  const line = state.names.get(key.name)?.line
-  if (line === undefined) return undefined
-  if (readyAt > state.now) return line.delayed.get(readyAt)?.values().next().value
-  return line.engaged.size < key.limit ? undefined : firstEngaged(line)
+  const name = state.names.get(key.name)
+  if (name === undefined) return undefined
+  if (readyAt > state.now) return name.delayed.get(readyAt)?.values().next().value
+  return name.engaged.size < key.limit ? undefined : firstEngaged(name)
 }
 
 /**
  * The run that a busy key is reported with: a running one, else the oldest that is due, else one between attempts, else the
  * oldest that waits for other runs of its schedule.
  */
-function firstEngaged({ engaged, standing, waiting }: KeyLine): RunRecord | undefined {
+function firstEngaged({ engaged, standing, waiting }: NameRecord): RunRecord | undefined {
   for (const run of engaged) if (run.state === 'running') return run
   const [oldest] = [standing.first, waiting.first].filter((run) => run !== undefined).sort((a, b) => a.order - b.order)
   if (oldest !== undefined) return oldest

@@ -25,21 +25,16 @@ export function listRuns(state: MemoryState, query: RunQuery): Page<Run> {
 }
 
 /** Newest first, from the smallest index that contains all requested runs. */
-function candidates(state: MemoryState, { schedule, waitsFor, after }: RunQuery): Iterable<RunRecord> {
+function candidates(state: MemoryState, { schedule, waitsFor, after }: RunQuery): readonly RunRecord[] {
   const before = after === undefined ? Number.POSITIVE_INFINITY : numberAfter(after)
-  const some =
-    waitsFor === 'stamp'
-      ? state.stampless
-      : schedule === undefined
-        ? undefined
-        : state.lanes.get(schedule)?.runs.values()
-  if (some === undefined && schedule === undefined) return newestFirst(state, after, before)
-  return [...(some ?? [])].filter((run) => run.order < before).sort((one, other) => other.order - one.order)
+  const byOrder = (one: RunRecord, other: RunRecord) => other.order - one.order
+  const some = waitsFor === 'stamp' ? state.stampless : schedule === undefined ? undefined : runsOf(state, schedule)
+  const inOrder = some === undefined ? [...state.runs.values()].reverse() : [...some].sort(byOrder)
+  return inOrder.filter(({ order }) => order < before)
 }
 
-function* newestFirst(state: MemoryState, after: string | undefined, before: number): Iterable<RunRecord> {
-  let link = (after === undefined ? undefined : state.runs.get(after)?.created) ?? state.created.newest
-  for (; link !== undefined; link = link.older) if (link.item.order < before) yield link.item
+function runsOf(state: MemoryState, schedule: string): Iterable<RunRecord> {
+  return state.lanes.get(schedule)?.runs.values() ?? []
 }
 
 function matches(run: RunRecord, query: RunQuery): boolean {

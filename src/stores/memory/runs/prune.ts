@@ -1,73 +1,85 @@
-/** Deletes old history and all that has expired. Each kind has a list by age, so the cost depends on what is deleted. */
+/** Deletes old history and all that has expired. Each kind has an index by age, so the cost depends on what is deleted. */
 import type { PruneRequest } from '../../../core/store.js'
 import { dropHolder } from '../locks/release.js'
-import { pruneRecord } from '../records/records.js'
+import { pruneRecords } from '../records/records.js'
 import { forgetSchedule } from '../schedules/remove.js'
 import { type MemoryState, tidyLane } from '../schema/state.js'
 import { dropDedupe } from './dedupe.js'
 import { forgetRun } from './transitions.js'
 
-/** Deletes one entry of a kind, or returns false when none is due. */
-type Step = (state: MemoryState, request: PruneRequest) => boolean
+/** Deletes what is due of one kind, and yields after each entry. */
+type Pruner = (state: MemoryState, request: PruneRequest) => Generator<undefined, void>
 
-const STEPS: readonly Step[] = [pruneRun, pruneSkip, pruneSchedule, pruneLock, pruneName, pruneDedupe, pruneRecord]
+const PRUNERS: readonly Pruner[] = [
+  pruneRuns,
+  pruneSkips,
+  pruneSchedules,
+  pruneLocks,
+  pruneTokens,
+  pruneDedupes,
+  pruneRecords,
+]
 
 export function pruneHistory(state: MemoryState, request: PruneRequest): number {
   let forgotten = 0
-  for (const step of STEPS) while (forgotten < request.limit && step(state, request)) forgotten += 1
+  for (const pruner of PRUNERS) {
+    for (const _ of pruner(state, request)) {
+      forgotten += 1
+      if (forgotten >= request.limit) return forgotten
+    }
+  }
   return forgotten
 }
 
-function pruneRun(state: MemoryState, { maxAgeMs, maxRuns }: PruneRequest): boolean {
-  const run = state.ended.oldest?.item
-  if (run === undefined) return false
-  if ((run.finishedAt ?? 0) > state.now - maxAgeMs && state.ended.size <= maxRuns) return false
-  forgetRun(state, run)
-  return true
+function* pruneRuns(state: MemoryState, { maxAgeMs, maxRuns }: PruneRequest) {
+  for (const run of state.ended) {
+    if ((run.finishedAt ?? 0) > state.now - maxAgeMs && state.ended.size <= maxRuns) return
+    forgetRun(state, run)
+    yield
+  }
 }
 
-function pruneSkip(state: MemoryState, { maxAgeMs }: PruneRequest): boolean {
-  const { oldest } = state.skips
-  if (oldest === undefined || oldest.item.recordedAt > state.now - maxAgeMs) return false
-  state.skips.remove(oldest)
-  oldest.item.lane.skips.delete(oldest.item)
-  tidyLane(state, oldest.item.lane)
-  return true
+function* pruneSkips(state: MemoryState, { maxAgeMs }: PruneRequest) {
+  for (const skip of state.skips) {
+    if (skip.recordedAt > state.now - maxAgeMs) return
+    state.skips.delete(skip)
+    skip.lane.skips.delete(skip)
+    tidyLane(state, skip.lane)
+    yield
+  }
 }
 
 /** Deletes a finished schedule when its history is old, too, and none of its runs is unfinished. */
-function pruneSchedule(state: MemoryState, { maxAgeMs }: PruneRequest): boolean {
-  for (let link = state.finished.oldest; link !== undefined; link = link.newer) {
-    const { schedule, lane } = link.item
-    if ((schedule.finishedAt ?? state.now) > state.now - maxAgeMs) return false
-    if (lane.engaged.size > 0) continue
-    forgetSchedule(state, link.item)
-    return true
+function* pruneSchedules(state: MemoryState, { maxAgeMs }: PruneRequest) {
+  for (const record of state.finished) {
+    if ((record.schedule.finishedAt ?? state.now) > state.now - maxAgeMs) return
+    if (record.lane.engaged.size > 0) continue
+    forgetSchedule(state, record)
+    yield
   }
-  return false
 }
 
-/** Prunes a lock whose holder disappeared without a release. */
-function pruneLock(state: MemoryState, { leaseAgeMs }: PruneRequest): boolean {
-  const lease = state.locks.first
-  if (lease === undefined || lease.expiresAt > state.now - leaseAgeMs) return false
-  dropHolder(state, lease)
-  return true
+/** Prunes locks whose holders disappeared without a release. */
+function* pruneLocks(state: MemoryState, { leaseAgeMs }: PruneRequest) {
+  for (let lease = state.locks.first; lease !== undefined; lease = state.locks.first) {
+    if (lease.expiresAt > state.now - leaseAgeMs) return
+    dropHolder(state, lease)
+    yield
+  }
 }
 
-function pruneName(state: MemoryState, { leaseAgeMs }: PruneRequest): boolean {
-  const { oldest } = state.unusedNames
-  if (oldest === undefined || oldest.item.freedAt > state.now - leaseAgeMs) return false
-  const name = oldest.item
-  state.unusedNames.remove(oldest)
-  name.freed = undefined
-  if (name.holders.size === 0 && name.waiters.size === 0 && name.line === undefined) state.names.delete(name.name)
-  return true
+function* pruneTokens(state: MemoryState, { leaseAgeMs }: PruneRequest) {
+  for (const [name, { freedAt }] of state.lastTokens) {
+    if (freedAt > state.now - leaseAgeMs) return
+    state.lastTokens.delete(name)
+    yield
+  }
 }
 
-function pruneDedupe(state: MemoryState): boolean {
-  const { first } = state.tombstones
-  if (first === undefined || first.until > state.now) return false
-  dropDedupe(state, first.id)
-  return true
+function* pruneDedupes(state: MemoryState) {
+  for (let first = state.tombstones.first; first !== undefined; first = state.tombstones.first) {
+    if (first.until > state.now) return
+    dropDedupe(state, first.id)
+    yield
+  }
 }

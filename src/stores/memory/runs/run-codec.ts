@@ -4,31 +4,29 @@ import type { SkipReason } from '../../../core/policies.js'
 import type { RunKey } from '../../../core/runs/key.js'
 import type { Keep, Origin, Run, RunState, Target, WaitsFor } from '../../../core/runs/run.js'
 import { fromText } from '../../../core/runs/stored-text.js'
-import { type Heap, NOWHERE } from '../schema/heap.js'
-import type { Link } from '../schema/list.js'
-import type { InstanceRecord, Lane, LeaseRecord, RunLine, TargetQueue } from '../schema/state.js'
+import type { InstanceRecord, Lane, LeaseRecord, TargetQueue } from '../schema/state.js'
 
 /** The fields that a run is created with. */
 export interface RunFields {
   readonly target: Target
   readonly origin: Origin
-  readonly lane: Lane | undefined
-  readonly tick: number | undefined
-  readonly backfill: string | undefined
+  readonly lane?: Lane | undefined
+  readonly tick?: number | undefined
+  readonly backfill?: string | undefined
   /** JSON, as in every other store, so that no object is shared with a caller. */
   readonly payload: string
   readonly priority: number
   readonly keep: Keep
-  readonly key: RunKey | 'unstamped' | undefined
-  readonly dedupe: string | undefined
-  readonly dedupeForMs: number
+  readonly key?: RunKey | 'unstamped' | undefined
+  readonly dedupe?: string | undefined
+  readonly dedupeForMs?: number
   readonly createdAt: number
   readyAt: number
-  startBy: number | undefined
+  startBy?: number | undefined
   readonly queue: TargetQueue
 }
 
-/** A run as the store holds it: what callers see of it, and its places in queues. */
+/** A run as the store holds it. Its places in queues are known to the queues. */
 export interface RunRecord extends Omit<RunFields, 'key'> {
   readonly id: string
   /** Grows from run to run: the oldest has the smallest. */
@@ -37,69 +35,37 @@ export interface RunRecord extends Omit<RunFields, 'key'> {
   unstamped: boolean
 
   state: RunState
-  waitsFor: WaitsFor | undefined
-  reason: SkipReason | undefined
+  waitsFor?: WaitsFor | undefined
+  reason?: SkipReason | undefined
   attempt: number
   failures: number
   takeovers: number
-  token: number | undefined
-  startedAt: number | undefined
-  finishedAt: number | undefined
+  token?: number | undefined
+  startedAt?: number
+  finishedAt?: number | undefined
   cancelRequested: boolean
-  result: string | undefined
-  error: ErrorRecord | undefined
+  result?: string | undefined
+  error?: ErrorRecord | undefined
 
   /** The instance that claimed it last. */
-  instance: string | undefined
+  instance?: string
   /** The instance that runs it now. */
-  owner: InstanceRecord | undefined
+  owner?: InstanceRecord | undefined
   /** The number of the claim that started it. */
   claim: number
   /** Its instance died while it ran: the next claim counts as a takeover. */
   orphaned: boolean
   /** The token of the last settlement: the same one again answers `settled`. */
-  settledToken: number | undefined
-  lease: LeaseRecord | undefined
-
-  claimHeap: Heap<'claimPlace', RunRecord> | undefined
-  claimPlace: number
-  line: RunLine | undefined
-  linePlace: number
-  created: Link<RunRecord> | undefined
-  ended: Link<RunRecord> | undefined
+  settledToken?: number
+  lease?: LeaseRecord | undefined
 }
 
 export function runRecord(id: string, order: number, fields: RunFields): RunRecord {
+  const { key } = fields
   return {
     ...fields,
-    id,
-    order,
-    key: fields.key === 'unstamped' ? undefined : fields.key,
-    unstamped: fields.key === 'unstamped',
-    state: 'ready',
-    waitsFor: undefined,
-    reason: undefined,
-    attempt: 0,
-    failures: 0,
-    takeovers: 0,
-    token: undefined,
-    startedAt: undefined,
-    finishedAt: undefined,
-    cancelRequested: false,
-    result: undefined,
-    error: undefined,
-    instance: undefined,
-    owner: undefined,
-    claim: 0,
-    orphaned: false,
-    settledToken: undefined,
-    lease: undefined,
-    claimHeap: undefined,
-    claimPlace: NOWHERE,
-    line: undefined,
-    linePlace: NOWHERE,
-    created: undefined,
-    ended: undefined,
+    ...{ id, order, state: 'ready', key: key === 'unstamped' ? undefined : key, unstamped: key === 'unstamped' },
+    ...{ attempt: 0, failures: 0, takeovers: 0, claim: 0, orphaned: false, cancelRequested: false },
   }
 }
 

@@ -20,17 +20,9 @@ import { isKept, MAX_TAKEOVERS, type RunState, type WaitsFor } from '../../../co
 import { newMark, runId } from '../../../core/runs/run-id.js'
 import { toText } from '../../../core/runs/stored-text.js'
 import { mayBecome } from '../../../core/runs/transitions.js'
+import { dropHolder } from '../locks/release.js'
 import { addSkip } from '../schedules/skips.js'
-import {
-  type InstanceRecord,
-  type KeyLine,
-  keyLine,
-  type Lane,
-  type MemoryState,
-  type NameRecord,
-  nameOf,
-  tidyLane,
-} from '../schema/state.js'
+import { type InstanceRecord, type Lane, type MemoryState, type NameRecord, nameOf, tidyLane } from '../schema/state.js'
 import { noteClosed, noteOpened } from './count.js'
 import { closeDedupe, openDedupe } from './dedupe.js'
 import { frozenCopy, type RunFields, type RunRecord, runRecord } from './run-codec.js'
@@ -40,7 +32,6 @@ export function addRun(state: MemoryState, fields: RunFields): RunRecord {
   state.lastRun += 1
   const run = runRecord(runId(state.lastRun, newMark()), state.lastRun, fields)
   state.runs.set(run.id, run)
-  run.created = state.created.append(run)
   run.lane?.runs.set(laneSlot(run), run)
   openDedupe(state, run)
   noteOpened(state, run)
@@ -72,14 +63,10 @@ export function makeWait(state: MemoryState, run: RunRecord, waitsFor: WaitsFor)
   run.waitsFor = waitsFor
   run.lane?.engaged.add(run)
   if (run.readyAt <= state.now) engageKey(state, run)
-  else {
-    run.claimHeap = state.early
-    run.claimHeap.push(run)
-  }
+  else state.early.push(run)
   if (waitsFor === 'stamp') state.stampless.add(run)
-  else if (waitsFor === 'overlap') run.line = run.lane?.waiting
-  else run.line = waitingLine(state, run)
-  run.line?.push(run)
+  else if (waitsFor === 'overlap') run.lane?.waiting.push(run)
+  else waitForKey(state, run)
 }
 
 /** Starts a run whose key, if it has one, may be taken. */
@@ -108,8 +95,7 @@ export function ripen(state: MemoryState): void {
     }
   }
   for (let run = early.first; run !== undefined && run.readyAt <= now; run = early.first) {
-    early.pop()
-    run.claimHeap = undefined
+    early.remove(run)
     engageKey(state, run)
   }
 }
@@ -124,7 +110,7 @@ export interface Ending {
 export function endRun(state: MemoryState, run: RunRecord, to: RunState, ending: Ending = {}): void {
   withdraw(state, run)
   become(run, to)
-  releaseRunKey(state, run)
+  if (run.lease !== undefined) dropHolder(state, run.lease)
   disengage(state, run)
   closeDedupe(state, run)
   noteClosed(state, run)
@@ -138,7 +124,7 @@ export function endRun(state: MemoryState, run: RunRecord, to: RunState, ending:
   run.reason = ending.reason
   run.error = frozenCopy(ending.error)
   run.result = ending.result === undefined ? undefined : toText(ending.result)
-  run.ended = state.ended.append(run)
+  state.ended.add(run)
 }
 
 export function skipRun(state: MemoryState, run: RunRecord, reason: SkipReason): void {
@@ -161,8 +147,7 @@ export function unrecordRun(state: MemoryState, run: RunRecord): void {
 
 export function forgetRun(state: MemoryState, run: RunRecord): void {
   state.runs.delete(run.id)
-  if (run.created !== undefined) state.created.remove(run.created)
-  if (run.ended !== undefined) state.ended.remove(run.ended)
+  state.ended.delete(run)
   if (run.lane === undefined) return
   run.lane.runs.delete(laneSlot(run))
   tidyLane(state, run.lane)
@@ -186,16 +171,16 @@ export function takeOver(state: MemoryState, run: RunRecord, died: boolean): 're
 
 /** A running run becomes ready again, at once or later. */
 export function giveBack(state: MemoryState, run: RunRecord, readyAt: number): void {
-  releaseRunKey(state, run)
+  if (run.lease !== undefined) dropHolder(state, run.lease)
   run.readyAt = readyAt
   makeReady(state, run)
 }
 
 /** Makes a run that has ended ready again. Its failures and takeovers are counted from zero. */
 export function reopenRun(state: MemoryState, run: RunRecord): void {
-  if (run.ended !== undefined) state.ended.remove(run.ended)
+  state.ended.delete(run)
   Object.assign(run, {
-    ...{ ended: undefined, finishedAt: undefined, reason: undefined, error: undefined, result: undefined },
+    ...{ finishedAt: undefined, reason: undefined, error: undefined, result: undefined },
     ...{ cancelRequested: false, orphaned: false, failures: 0, takeovers: 0, startBy: undefined, readyAt: state.now },
   } satisfies Partial<RunRecord>)
   openDedupe(state, run)
@@ -227,16 +212,14 @@ export function requestCancel(state: MemoryState, run: RunRecord): void {
 
 /** Takes a run out of every queue that it is in. */
 export function withdraw(state: MemoryState, run: RunRecord): void {
-  run.claimHeap?.remove(run)
-  run.claimHeap = undefined
-  run.line?.remove(run)
-  run.line = undefined
-  const line = run.key === undefined ? undefined : state.names.get(run.key.name)?.line
-  const together = line?.delayed.get(run.readyAt)
-  if (together?.delete(run) && together.size === 0) line?.delayed.delete(run.readyAt)
+  const name = run.key === undefined ? undefined : state.names.get(run.key.name)
+  const queues = [run.queue.ready, run.queue.delayed, state.early, run.lane?.waiting, name?.standing, name?.waiting]
+  for (const queue of queues) queue?.remove(run)
+  const together = name?.delayed.get(run.readyAt)
+  if (together?.delete(run) && together.size === 0) name?.delayed.delete(run.readyAt)
   run.owner?.running.delete(run)
   run.owner = undefined
-  if (run.unstamped) state.stampless.delete(run)
+  state.stampless.delete(run)
   run.waitsFor = undefined
 }
 
@@ -249,53 +232,36 @@ function become(run: RunRecord, to: RunState): void {
 }
 
 function enterReady(state: MemoryState, run: RunRecord): void {
-  run.claimHeap = run.queue.ready
-  run.claimHeap.push(run)
+  run.queue.ready.push(run)
   run.lane?.engaged.add(run)
-  if (run.key === undefined) return
-  engageKey(state, run)
-  run.line = lineOf(state, run)?.standing
-  run.line?.push(run)
+  engageKey(state, run)?.standing.push(run)
 }
 
 /** Of the runs that are not due, only ticks and retries count as unfinished: a second tick must not be recorded ahead. */
 function enterDelayed(state: MemoryState, run: RunRecord): void {
-  run.claimHeap = run.queue.delayed
-  run.claimHeap.push(run)
+  run.queue.delayed.push(run)
   if (run.origin === 'tick' || run.attempt > 0) run.lane?.engaged.add(run)
-  const line = run.attempt > 0 ? undefined : lineOf(state, run)
-  if (line === undefined) return
-  const together = line.delayed.get(run.readyAt) ?? new Set()
-  line.delayed.set(run.readyAt, together.add(run))
+  const name = run.attempt > 0 ? undefined : keyName(state, run)
+  const together = name?.delayed.get(run.readyAt) ?? new Set()
+  name?.delayed.set(run.readyAt, together.add(run))
 }
 
 /** A run counts against its key from when it is due until it ends, also between attempts. */
-function engageKey(state: MemoryState, run: RunRecord): void {
-  lineOf(state, run)?.engaged.add(run)
+function engageKey(state: MemoryState, run: RunRecord): NameRecord | undefined {
+  const name = keyName(state, run)
+  name?.engaged.add(run)
+  return name
 }
 
 export function keyName(state: MemoryState, { key }: RunRecord): NameRecord | undefined {
   return key === undefined ? undefined : nameOf(state, key.name)
 }
 
-function lineOf(state: MemoryState, run: RunRecord): KeyLine | undefined {
+function waitForKey(state: MemoryState, run: RunRecord): void {
   const name = keyName(state, run)
-  return name === undefined ? undefined : keyLine(name)
-}
-
-function waitingLine(state: MemoryState, run: RunRecord): KeyLine['waiting'] | undefined {
-  const name = keyName(state, run)
-  if (name === undefined) return undefined
+  if (name === undefined) return
+  name.waiting.push(run)
   state.blocked.add(name)
-  return keyLine(name).waiting
-}
-
-function releaseRunKey(state: MemoryState, run: RunRecord): void {
-  const { lease } = run
-  if (lease === undefined) return
-  run.lease = undefined
-  lease.name.holders.delete(lease.holder)
-  state.freedNames.add(lease.name)
 }
 
 /** The run holds up neither its schedule nor its key any more: their waiters may be next. */
@@ -306,6 +272,6 @@ function disengage(state: MemoryState, run: RunRecord): void {
   }
   const name = keyName(state, run)
   if (name === undefined) return
-  name.line?.engaged.delete(run)
+  name.engaged.delete(run)
   state.freedNames.add(name)
 }

@@ -21,7 +21,7 @@ export function advanceSchedules(state: MemoryState, request: AdvanceRequest): A
     }
     moveSchedule(state, record, applyPlan(record.schedule, plan, now))
   }
-  const nextDueAt = state.due.first?.dueAt
+  const nextDueAt = state.due.first?.schedule.dueAt
   return { now, schedules: batch.length, recorded, skipped, ...(nextDueAt === undefined ? {} : { nextDueAt }) }
 }
 
@@ -29,7 +29,7 @@ export function advanceSchedules(state: MemoryState, request: AdvanceRequest): A
 function takeDue(state: MemoryState, limit: number, horizon: number): ScheduleRecord[] {
   const batch: ScheduleRecord[] = []
   for (let first = state.due.first; batch.length < limit; first = state.due.first) {
-    if (first === undefined || first.dueAt > horizon) break
+    if (first === undefined || (first.schedule.dueAt ?? 0) > horizon) break
     state.due.remove(first)
     batch.push(first)
   }
@@ -74,8 +74,8 @@ function applyTicks(state: MemoryState, record: ScheduleRecord, plan: Plan): num
 function recordTick(state: MemoryState, { schedule, payload, lane }: ScheduleRecord, tick: PlannedTick): void {
   const { target, priority, keep, key } = schedule.definition
   const run = addRun(state, {
-    ...{ target, origin: 'tick', lane, tick: tick.at, backfill: undefined, payload, priority, keep, key },
-    ...{ dedupe: undefined, dedupeForMs: 0, createdAt: state.now, readyAt: tick.readyAt, startBy: tick.startBy },
+    ...{ target, origin: 'tick', lane, tick: tick.at, payload, priority, keep, key },
+    ...{ createdAt: state.now, readyAt: tick.readyAt, startBy: tick.startBy },
     queue: queueOf(state, targetName(target)),
   })
   if (tick.waits) {

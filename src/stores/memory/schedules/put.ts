@@ -5,7 +5,6 @@ import { nextVersion } from '../../../core/schedules/next-version.js'
 import type { Schedule } from '../../../core/schedules/schedule.js'
 import type { PutResult, ScheduleWrite } from '../../../core/store.js'
 import { frozenCopy } from '../runs/run-codec.js'
-import { NOWHERE } from '../schema/heap.js'
 import { laneOf, type MemoryState, type ScheduleRecord } from '../schema/state.js'
 import { takeBackTicks, unclaimedTicks } from './take-back.js'
 
@@ -66,7 +65,6 @@ export function writeSchedule(state: MemoryState, schedule: Schedule): Schedule 
     known?.schedule.definition === schedule.definition ? schedule.definition : frozenCopy(schedule.definition)
   const written = Object.freeze({ ...schedule, definition })
   const record = known ?? addSchedule(state, written)
-  if (record.place !== NOWHERE) state.due.remove(record)
   record.payload = toText(definition.payload)
   moveSchedule(state, record, written)
   return written
@@ -74,22 +72,20 @@ export function writeSchedule(state: MemoryState, schedule: Schedule): Schedule 
 
 function addSchedule(state: MemoryState, schedule: Schedule): ScheduleRecord {
   const lane = laneOf(state, schedule.id)
-  const places = { place: NOWHERE, dueAt: 0, queued: 0, finished: undefined }
-  const record: ScheduleRecord = { schedule, payload: '', lane, ...places }
-  lane.record = record
+  const record: ScheduleRecord = { schedule, payload: '', lane, queued: 0 }
   state.schedules.set(schedule.id, record)
   state.sortedIds = undefined
   return record
 }
 
-/** Sets a schedule that is not in `due`, and adds it to the indexes that its new state belongs to. */
+/** Replaces a schedule, and moves it to the indexes that its new state belongs to. */
 export function moveSchedule(state: MemoryState, record: ScheduleRecord, schedule: Schedule): void {
+  state.due.remove(record)
   record.schedule = schedule
   const { id, definition, dueAt, finishedAt } = schedule
   if (dueAt !== undefined) {
     state.lastQueued += 1
     record.queued = state.lastQueued
-    record.dueAt = dueAt
     state.due.push(record)
     if (isSoon(dueAt, state.now)) state.wakes.add('schedules')
   }
@@ -97,9 +93,6 @@ export function moveSchedule(state: MemoryState, record: ScheduleRecord, schedul
   else state.unstamped.delete(id)
   // A schedule that code declares is removed when the code no longer declares it, not when it has finished.
   const goes = finishedAt !== undefined && definition.onFinish === 'remove' && definition.app === undefined
-  if (goes) record.finished ??= state.finished.append(record)
-  else if (record.finished !== undefined) {
-    state.finished.remove(record.finished)
-    record.finished = undefined
-  }
+  if (goes) state.finished.add(record)
+  else state.finished.delete(record)
 }

@@ -1,7 +1,6 @@
 import { decideRemove } from '../../../core/schedules/declare.js'
 import type { RemoveResult } from '../../../core/store.js'
 import { endRun } from '../runs/transitions.js'
-import { NOWHERE } from '../schema/heap.js'
 import { type MemoryState, type ScheduleRecord, tidyLane } from '../schema/state.js'
 import { takeBackTicks, unclaimedTicks } from './take-back.js'
 
@@ -23,12 +22,10 @@ export function removeSchedules(state: MemoryState, ids: readonly string[], ifVe
 
 export function forgetSchedule(state: MemoryState, record: ScheduleRecord): void {
   const { schedule, lane } = record
-  if (record.place !== NOWHERE) state.due.remove(record)
-  if (record.finished !== undefined) state.finished.remove(record.finished)
-  record.finished = undefined
+  state.due.remove(record)
+  state.finished.delete(record)
   state.unstamped.delete(schedule.id)
   state.schedules.delete(schedule.id)
   state.sortedIds = undefined
-  lane.record = undefined
   tidyLane(state, lane)
 }

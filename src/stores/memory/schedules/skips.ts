@@ -4,7 +4,7 @@ import type { Lane, MemoryState } from '../schema/state.js'
 export function addSkip(state: MemoryState, lane: Lane, range: SkipRange): void {
   const skip = { range: Object.freeze({ ...range }), lane, recordedAt: state.now }
   lane.skips.add(skip)
-  state.skips.append(skip)
+  state.skips.add(skip)
 }
 
 export function skippedRanges(state: MemoryState, id: string, from: number, to: number, limit: number): SkipRange[] {

@@ -1,19 +1,10 @@
-/**
- * A binary heap whose items know their place in it, so that an item in the middle can be removed. The place is a field of the
- * item; an item that can be in two heaps at a time has a field for each.
- */
-export type Placed<Slot extends string> = { [Place in Slot]: number }
-
-/** The place of an item that is in no heap. */
-export const NOWHERE = -1
-
-export class Heap<Slot extends string, Item extends Placed<Slot>> {
+/** A binary heap that knows where each of its items is, so that any of them can be removed. An item is in it once at most. */
+export class Heap<Item> {
   readonly #items: Item[] = []
-  readonly #slot: Slot
+  readonly #places = new Map<Item, number>()
   readonly #before: (one: Item, other: Item) => boolean
 
-  constructor(slot: Slot, before: (one: Item, other: Item) => boolean) {
-    this.#slot = slot
+  constructor(before: (one: Item, other: Item) => boolean) {
     this.#before = before
   }
 
@@ -26,51 +17,40 @@ export class Heap<Slot extends string, Item extends Placed<Slot>> {
     return this.#items[0]
   }
 
+  has(item: Item): boolean {
+    return this.#places.has(item)
+  }
+
   /** All items, in no order. */
   items(): Iterable<Item> {
     return this.#items.values()
   }
 
   push(item: Item): void {
-    this.#items.push(item)
-    this.#rise(item, this.#items.length - 1)
-  }
-
-  pop(): Item | undefined {
-    const first = this.#items[0]
-    if (first !== undefined) this.remove(first)
-    return first
+    this.#rise(item, this.#items.push(item) - 1)
   }
 
   remove(item: Item): void {
-    const at = this.#placeOf(item)
+    const at = this.#places.get(item)
+    if (at === undefined) return
+    this.#places.delete(item)
     const last = this.#items.pop()
-    this.#put(item, NOWHERE)
     if (last === undefined || last === item) return
-    this.#rise(last, at)
-    this.#sink(last, this.#placeOf(last))
+    this.#sink(last, this.#rise(last, at))
   }
 
-  #placeOf(item: Placed<Slot>): number {
-    return item[this.#slot]
-  }
-
-  #put(item: Placed<Slot>, at: number): void {
-    item[this.#slot] = at
-  }
-
-  #rise(item: Item, from: number): void {
+  /** Moves an item up from a place, and returns its new one. */
+  #rise(item: Item, from: number): number {
     let at = from
     while (at > 0) {
       const above = (at - 1) >> 1
       const parent = this.#items[above] as Item
       if (!this.#before(item, parent)) break
-      this.#items[at] = parent
       this.#put(parent, at)
       at = above
     }
-    this.#items[at] = item
     this.#put(item, at)
+    return at
   }
 
   #sink(item: Item, from: number): void {
@@ -81,11 +61,14 @@ export class Heap<Slot extends string, Item extends Placed<Slot>> {
       if (right < length && this.#before(this.#items[right] as Item, this.#items[below] as Item)) below = right
       const child = this.#items[below] as Item
       if (!this.#before(child, item)) break
-      this.#items[at] = child
       this.#put(child, at)
       at = below
     }
-    this.#items[at] = item
     this.#put(item, at)
+  }
+
+  #put(item: Item, at: number): void {
+    this.#items[at] = item
+    this.#places.set(item, at)
   }
 }

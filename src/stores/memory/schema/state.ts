@@ -11,25 +11,19 @@ import type { Schedule } from '../../../core/schedules/schedule.js'
 import type { DeclaredSet, Frozen } from '../../../core/store.js'
 import type { RunRecord } from '../runs/run-codec.js'
 import { Heap } from './heap.js'
-import { type Link, List } from './list.js'
 
 export interface ScheduleRecord {
   schedule: Schedule
   /** The payload's text, shared by all its runs. */
   payload: string
   readonly lane: Lane
-  place: number
-  /** A copy of the schedule's `dueAt`, by which `due` is ordered. */
-  dueAt: number
   /** Orders schedules that are due at the same instant: the one planned last comes last. */
   queued: number
-  finished: Link<ScheduleRecord> | undefined
 }
 
 /** The runs and skips of one schedule id. It outlives the schedule, for as long as there is history. */
 export interface Lane {
   readonly id: string
-  record: ScheduleRecord | undefined
   /** By what must be unique: ticks by their instant, backfills by instant and name, triggers by their id. */
   readonly runs: Map<number | string, RunRecord>
   /** Unfinished runs that are due or began, and ticks recorded ahead. */
@@ -46,27 +40,21 @@ export interface SkipRecord {
 }
 
 /** Oldest run first. */
-export type RunLine = Heap<'linePlace', RunRecord>
+export type RunLine = Heap<RunRecord>
 
 /** Runs of one job or sink that can be claimed now, in the order of claiming, or later. */
 export interface TargetQueue {
-  readonly ready: Heap<'claimPlace', RunRecord>
-  readonly delayed: Heap<'claimPlace', RunRecord>
+  readonly ready: Heap<RunRecord>
+  readonly delayed: Heap<RunRecord>
 }
 
-/** A lock name or a run's key: its holders and its waiters. The last token outlives every holder. */
+/** A lock name or a run's key that is in use: its holders and its waiters. */
 export interface NameRecord {
   readonly name: string
   lastToken: number
   readonly holders: Map<string, LeaseRecord>
   /** Locks that wait, oldest first. */
   readonly waiters: Map<string, Waiter>
-  line: KeyLine | undefined
-  freed: Link<NameRecord> | undefined
-  freedAt: number
-}
-
-export interface KeyLine {
   /** Due runs that are ready, and runs that wait for the key. */
   readonly standing: RunLine
   readonly waiting: RunLine
@@ -87,7 +75,6 @@ export interface LeaseRecord {
   readonly run: RunRecord | undefined
   readonly owner: InstanceRecord | undefined
   released: boolean
-  place: number
 }
 
 export interface Waiter {
@@ -116,7 +103,6 @@ export interface Dedupe {
   readonly id: string
   readonly run: string
   until: number
-  place: number
 }
 
 export interface MemoryState {
@@ -131,31 +117,30 @@ export interface MemoryState {
   readonly schedules: Map<string, ScheduleRecord>
   /** All ids in order; undefined after a change, until a list needs them again. */
   sortedIds: readonly string[] | undefined
-  readonly due: Heap<'place', ScheduleRecord>
+  readonly due: Heap<ScheduleRecord>
   readonly unstamped: Set<string>
-  /** Finished schedules that are removed with their history. */
-  readonly finished: List<ScheduleRecord>
+  /** Finished schedules that are removed with their history. This set and those below have the oldest entry first. */
+  readonly finished: Set<ScheduleRecord>
   readonly lanes: Map<string, Lane>
-  readonly skips: List<SkipRecord>
+  readonly skips: Set<SkipRecord>
 
   readonly runs: Map<string, RunRecord>
-  readonly created: List<RunRecord>
-  readonly ended: List<RunRecord>
+  readonly ended: Set<RunRecord>
   /** How many runs have not ended, by their owner. */
   readonly openRuns: Map<string, number>
   readonly queues: Map<string, TargetQueue>
   readonly stampless: Set<RunRecord>
   readonly dedupes: Map<string, Dedupe>
-  readonly tombstones: Heap<'place', Dedupe>
+  readonly tombstones: Heap<Dedupe>
 
   readonly names: Map<string, NameRecord>
-  /** Names without holders and waiters, kept for their last token. */
-  readonly unusedNames: List<NameRecord>
-  readonly locks: Heap<'place', LeaseRecord>
+  /** The last tokens of names that are not in use. A token outlives every holder. */
+  readonly lastTokens: Map<string, { readonly token: number; readonly freedAt: number }>
+  readonly locks: Heap<LeaseRecord>
   /** Names that have waiters. */
   readonly blocked: Set<NameRecord>
   /** Waiting runs that are not due yet. They count against their key only from then on. */
-  readonly early: Heap<'claimPlace', RunRecord>
+  readonly early: Heap<RunRecord>
 
   readonly instances: Map<string, InstanceRecord>
   readonly jobs: Map<string, JobInfo>
@@ -179,24 +164,23 @@ export function emptyState(clock: Clock): MemoryState {
     lastQueued: 0,
     schedules: new Map(),
     sortedIds: undefined,
-    due: new Heap('place', dueBefore),
+    due: new Heap(dueBefore),
     unstamped: new Set(),
-    finished: new List(),
+    finished: new Set(),
     lanes: new Map(),
-    skips: new List(),
+    skips: new Set(),
     runs: new Map(),
-    created: new List(),
-    ended: new List(),
+    ended: new Set(),
     openRuns: new Map(),
     queues: new Map(),
     stampless: new Set(),
     dedupes: new Map(),
-    tombstones: new Heap('place', (one, other) => one.until < other.until),
+    tombstones: new Heap((one, other) => one.until < other.until),
     names: new Map(),
-    unusedNames: new List(),
-    locks: new Heap('place', (one, other) => one.expiresAt < other.expiresAt),
+    lastTokens: new Map(),
+    locks: new Heap((one, other) => one.expiresAt < other.expiresAt),
     blocked: new Set(),
-    early: new Heap('claimPlace', readyBefore),
+    early: new Heap(readyBefore),
     instances: new Map(),
     jobs: new Map(),
     declared: new Map(),
@@ -207,64 +191,50 @@ export function emptyState(clock: Clock): MemoryState {
   }
 }
 
-export function laneOf(state: MemoryState, id: string): Lane {
-  const known = state.lanes.get(id)
-  if (known !== undefined) return known
-  const lane: Lane = {
-    id,
-    record: undefined,
-    runs: new Map(),
-    engaged: new Set(),
-    waiting: runLine(),
-    skips: new Set(),
-  }
-  state.lanes.set(id, lane)
+export function laneOf({ lanes }: MemoryState, id: string): Lane {
+  const lane = lanes.get(id) ?? { id, runs: new Map(), engaged: new Set(), waiting: runLine(), skips: new Set() }
+  lanes.set(id, lane)
   return lane
 }
 
 /** Removes a lane that is empty. */
-export function tidyLane(state: MemoryState, lane: Lane): void {
-  if (lane.record === undefined && lane.runs.size === 0 && lane.skips.size === 0) state.lanes.delete(lane.id)
+export function tidyLane({ lanes, schedules }: MemoryState, { id, runs, skips }: Lane): void {
+  if (!schedules.has(id) && runs.size === 0 && skips.size === 0) lanes.delete(id)
 }
 
-export function nameOf(state: MemoryState, name: string): NameRecord {
-  const known = state.names.get(name)
+export function nameOf({ names, lastTokens }: MemoryState, name: string): NameRecord {
+  const known = names.get(name)
   if (known !== undefined) return known
   const record: NameRecord = {
-    name,
-    lastToken: 0,
-    holders: new Map(),
-    waiters: new Map(),
-    line: undefined,
-    freed: undefined,
-    freedAt: 0,
+    ...{ name, lastToken: lastTokens.get(name)?.token ?? 0, holders: new Map(), waiters: new Map() },
+    ...{ standing: runLine(), waiting: runLine(), engaged: new Set(), delayed: new Map() },
   }
-  state.names.set(name, record)
+  lastTokens.delete(name)
+  names.set(name, record)
   return record
 }
 
-export function keyLine(name: NameRecord): KeyLine {
-  name.line ??= { standing: runLine(), waiting: runLine(), engaged: new Set(), delayed: new Map() }
-  return name.line
+/** Of a name without holders and waiters only the last token is kept, for a while. */
+export function tidyName({ names, lastTokens, blocked, now }: MemoryState, record: NameRecord): void {
+  const { name, lastToken, holders, waiters, waiting, engaged, delayed } = record
+  if (waiters.size === 0 && waiting.size === 0) blocked.delete(record)
+  if ([holders, waiters, waiting, engaged, delayed].some(({ size }) => size > 0)) return
+  if (names.delete(name) && lastToken > 0) lastTokens.set(name, { token: lastToken, freedAt: now })
 }
 
-export function queueOf(state: MemoryState, target: string): TargetQueue {
-  const known = state.queues.get(target)
-  if (known !== undefined) return known
-  const queue: TargetQueue = {
-    ready: new Heap('claimPlace', claimBefore),
-    delayed: new Heap('claimPlace', readyBefore),
-  }
-  state.queues.set(target, queue)
+export function queueOf({ queues }: MemoryState, target: string): TargetQueue {
+  const queue = queues.get(target) ?? { ready: new Heap(claimBefore), delayed: new Heap(readyBefore) }
+  queues.set(target, queue)
   return queue
 }
 
 function runLine(): RunLine {
-  return new Heap('linePlace', (one, other) => one.order < other.order)
+  return new Heap((one, other) => one.order < other.order)
 }
 
 function dueBefore(one: ScheduleRecord, other: ScheduleRecord): boolean {
-  return one.dueAt === other.dueAt ? one.queued < other.queued : one.dueAt < other.dueAt
+  const [due, otherDue] = [one.schedule.dueAt ?? 0, other.schedule.dueAt ?? 0]
+  return due === otherDue ? one.queued < other.queued : due < otherDue
 }
 
 /** Highest priority, then the oldest ready instant, then the oldest run. */
