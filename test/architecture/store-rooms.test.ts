@@ -50,7 +50,6 @@ const IN_SOME = [
 const IN_ONE: Readonly<Record<Kind, Readonly<Record<string, string>>>> = {
   memory: {
     'schema/heap.ts': 'queues in memory; the other stores have indexes or sorted sets',
-    'schema/list.ts': 'lists in memory; the other stores have indexes or sorted sets',
     'schema/state.ts': 'the records and indexes themselves; the other stores keep them in tables or keys',
   },
   sqlite: {
@@ -60,7 +59,8 @@ const IN_ONE: Readonly<Record<Kind, Readonly<Record<string, string>>>> = {
     'connection/file.ts': 'processes share the file without a server: a busy file is tried again by a timer',
     'connection/network-file-system.ts': 'file locks do not work between hosts on a network file system',
     'connection/open-file.ts': 'opens and closes the file, which several `open` calls may share',
-    'connection/other-writers.ts': 'SQLite has no notifications: the log beside the file is watched instead',
+    'connection/other-writers.ts':
+      'SQLite has no notifications: it is asked again and again whether others have committed',
     'connection/statements.ts': 'SQLite has no stored functions: statements are typed one by one',
     'connection/tx.ts': 'an operation in TypeScript collects what it frees and what it wakes until the commit',
     'connection/write-queue.ts': 'SQLite has one writer at a time: operations of a turn share its transaction',

@@ -265,10 +265,14 @@ describe('a SQLite file to which others write', () => {
 
   it('is not taken for another application’s while another process migrates it', () => {
     class RacedConnection extends Connection {
-      override get: Connection['get'] = (statement, given) => {
-        const row = super.get(statement, given)
-        migrate(other, file.path)
-        return row
+      override prepare(sql: string) {
+        const statement = super.prepare(sql)
+        const get: typeof statement.get = (values) => {
+          const row = statement.get(values)
+          migrate(other, file.path)
+          return row
+        }
+        return { ...statement, get }
       }
     }
     const other = new Connection(openDriver(file.path))

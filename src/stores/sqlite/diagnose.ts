@@ -1,18 +1,18 @@
 import type { Check } from '../../core/diagnosis.js'
-import { type Nothing, statement } from './connection/statements.js'
+import { type Nothing, row, rows } from './connection/statements.js'
 import type { Snapshot } from './connection/tx.js'
 import source from './diagnose.sql'
 import { INDEXES, SCHEMA_VERSION } from './schema/migrate.js'
 
-const versions = statement<Nothing, { sqlite: string; schema: number }>(source, 'versions')
-const presentIndexes = statement<Nothing, { name: string }>(source, 'presentIndexes')
-const fileSize = statement<Nothing, { pages: number; free: number; page_size: number }>(source, 'fileSize')
+const versions = row<Nothing, { sqlite: string; schema: number }>(source, 'versions')
+const presentIndexes = rows<Nothing, { name: string }>(source, 'presentIndexes')
+const fileSize = row<Nothing, { pages: number; free: number; page_size: number }>(source, 'fileSize')
 
 /** A vacuum is worth it when more than half of the file is empty, and the empty part is larger than this. */
 const MUCH_BYTES = 64 * 2 ** 20
 
 export function diagnose(snapshot: Snapshot): readonly Check[] {
-  const { sqlite = '', schema = 0 } = snapshot.db.get(versions, {}) ?? {}
+  const { sqlite = '', schema = 0 } = versions(snapshot, {}) ?? {}
   const about = `SQLite ${sqlite}, tables of version ${schema}`
   const newer = schema > SCHEMA_VERSION
   const findings = newer
@@ -26,8 +26,8 @@ export function diagnose(snapshot: Snapshot): readonly Check[] {
   return [{ name: 'store', about, findings }, indexes(snapshot), bloat(snapshot)]
 }
 
-function indexes({ db }: Snapshot): Check {
-  const present = new Set(db.all(presentIndexes, {}).map(({ name }) => name))
+function indexes(snapshot: Snapshot): Check {
+  const present = new Set(presentIndexes(snapshot, {}).map(({ name }) => name))
   const findings = [...INDEXES]
     .filter(([name]) => !present.has(name))
     .map(([name, sql]) => ({
@@ -37,8 +37,8 @@ function indexes({ db }: Snapshot): Check {
   return { name: 'indexes', about: `${INDEXES.size - findings.length} of ${INDEXES.size} are there`, findings }
 }
 
-function bloat({ db }: Snapshot): Check {
-  const { pages = 0, free = 0, page_size = 0 } = db.get(fileSize, {}) ?? {}
+function bloat(snapshot: Snapshot): Check {
+  const { pages = 0, free = 0, page_size = 0 } = fileSize(snapshot, {}) ?? {}
   const about = `${megabytes(pages * page_size)}, of which ${megabytes(free * page_size)} are empty`
   const isMuch = free * page_size > MUCH_BYTES && free > pages / 2
   const fix = 'stop the processes that use it, then: sqlite3 FILE vacuum'

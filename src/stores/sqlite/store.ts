@@ -111,7 +111,7 @@ export function sqlite(options: SqliteOptions): Store {
     instances: {
       join: writesInSteps(joinInstance),
       beat: writes(beatInstance),
-      leave: writesInSteps(leaveInstance),
+      leave: writesInSteps((tx, instance: string) => leaveInstance(tx, instance)),
       list: reads(listInstances),
       jobs: reads(listJobs),
       declarations: reads(listDeclared),

@@ -1,6 +1,5 @@
 /** A connection to the file. It prepares each statement once and keeps it. */
 import type { Driver, PreparedStatement } from './driver.js'
-import { type Given, type Statement, valuesOf } from './statements.js'
 
 export class Connection {
   readonly driver: Driver
@@ -20,25 +19,6 @@ export class Connection {
    */
   begin(): void {
     this.driver.exec('begin immediate')
-  }
-
-  /** Returns the number of changed rows. */
-  run<Parameters extends Given>(statement: Statement<Parameters, unknown>, given: Parameters): number {
-    return this.#prepare(statement).run(valuesOf(statement, given)).changes
-  }
-
-  /** Returns the row id of the new row. */
-  insert<Parameters extends Given>(statement: Statement<Parameters, unknown>, given: Parameters): number {
-    return this.#prepare(statement).run(valuesOf(statement, given)).lastId
-  }
-
-  /** The first row. */
-  get<Parameters extends Given, Row>(statement: Statement<Parameters, Row>, given: Parameters): Row | undefined {
-    return this.#prepare(statement).get(valuesOf(statement, given)) as Row | undefined
-  }
-
-  all<Parameters extends Given, Row>(statement: Statement<Parameters, Row>, given: Parameters): readonly Row[] {
-    return this.#prepare(statement).all(valuesOf(statement, given)) as readonly Row[]
   }
 
   /** The file as SQLite names it; empty for a database in memory. */
@@ -64,7 +44,8 @@ export class Connection {
     this.driver.close()
   }
 
-  #prepare({ sql }: { readonly sql: string }): PreparedStatement {
+  /** The statement, prepared at its first use. */
+  prepare(sql: string): PreparedStatement {
     const known = this.#prepared.get(sql)
     if (known !== undefined) return known
     const prepared = this.driver.prepare(sql)

@@ -9,7 +9,8 @@ export type Value = number | string | null
 export type Row = Readonly<Record<string, Value>>
 
 export interface PreparedStatement {
-  run(values: readonly Value[]): { readonly changes: number; readonly lastId: number }
+  /** Returns the number of changed rows. */
+  run(values: readonly Value[]): number
   get(values: readonly Value[]): Row | undefined
   all(values: readonly Value[]): readonly Row[]
 }
@@ -26,7 +27,7 @@ export interface Driver {
   readonly handle: unknown
 }
 
-type Info = { readonly changes: number | bigint; readonly lastInsertRowid: number | bigint }
+type Info = { readonly changes: number | bigint }
 
 /** A handle of better-sqlite3 or of anything that follows it, such as libsql. */
 export interface BetterSqliteHandle {
@@ -75,7 +76,7 @@ export function betterSqlite(handle: BetterSqliteHandle): Driver {
         return object
       }
       return {
-        run: (values) => infoOf(statement.run(values)),
+        run: (values) => Number(statement.run(values).changes),
         get: (values) => {
           const row = asArrays().get(values)
           return row === undefined ? undefined : named(row)
@@ -113,7 +114,7 @@ export function nodeSqlite(handle: NodeSqliteHandle): Driver {
     prepare(sql) {
       const statement = handle.prepare(sql)
       return {
-        run: (values) => infoOf(statement.run(...values)),
+        run: (values) => Number(statement.run(...values).changes),
         get: (values) => (statement.get(...values) ?? undefined) as Row | undefined,
         all: (values) => statement.all(...values) as Row[],
       }
@@ -146,10 +147,6 @@ export function driverOf(handle: SqliteHandle): Driver {
 
 function isNodeSqlite(handle: SqliteHandle): handle is NodeSqliteHandle {
   return 'isTransaction' in handle || handle.constructor?.name === 'DatabaseSync'
-}
-
-function infoOf({ changes, lastInsertRowid }: Info): { changes: number; lastId: number } {
-  return { changes: Number(changes), lastId: Number(lastInsertRowid) }
 }
 
 /** Loads a module of the runtime or of a package, or throws. */

@@ -1,4 +1,5 @@
 /** Opens the file at its first use and migrates it. Closes it after as many calls of `close` as of `open`. */
+import { systemClock } from '../../../core/clock.js'
 import { Listeners } from '../../../core/connection/listeners.js'
 import { failure } from '../../../core/errors.js'
 import type { AttemptRef } from '../../../core/instances/instance.js'
@@ -113,10 +114,9 @@ export class OpenFile {
       throw error
     }
     this.#connection = db
-    this.#identity = database === undefined ? new FileIdentity(path, clock) : undefined
-    this.#others = new OtherWriters(db, clock, this.listeners.announce)
-    const name = db.fileName()
-    if (name !== '') this.#others.watch(name)
+    this.#identity = database === undefined ? new FileIdentity(path) : undefined
+    // Other processes write in real time.
+    this.#others = clock === systemClock ? new OtherWriters(db, clock, this.listeners.announce) : undefined
     return file
   }
 
@@ -143,7 +143,6 @@ export class OpenFile {
       try {
         configure(db)
         // The path was opened again: it must still be the same file.
-        this.#identity?.look()
         this.#identity?.check()
       } catch (error) {
         db.close()

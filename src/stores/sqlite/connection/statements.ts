@@ -1,45 +1,66 @@
 /**
- * SQL statements as typed values. A `.sql` file holds the statements of one operation, each under a line with its name:
+ * SQL statements as functions. A `.sql` file holds the statements of one operation, each under a line with its name:
  *
  *     -- statement: firstWaiter
- *     select holder, until from belfry_waiters where name = :name order by place limit 1;
+ *     select holder, until from belfry_waiters where name = :name and until > :now order by place limit 1;
  *
- * TypeScript declares each of them once, with the names of what goes in and what comes out:
+ * TypeScript declares each of them once, with the names of what goes in and what comes out, and calls it:
  *
- *     const firstWaiter = statement<{ name: string }, { holder: string; until: number }>(source, 'firstWaiter')
+ *     const firstWaiter = row<{ name: string }, { holder: string; until: number }>(source, 'firstWaiter')
+ *     const waiter = firstWaiter(tx, { name: 'invoices' })
  *
- * A parameter has the name of the value in TypeScript (`:readyAt`), a column has its name in the table (`ready_at`). A name
- * that is in the file and declared nowhere fails a test, as does a statement that does not compile against a fresh schema.
+ * `:now` is always the time of the operation, and is not given. Where a whole row is written, parameters have the names of the
+ * columns (`:key_limit`); elsewhere they have the names of values in TypeScript (`:leastToken`). A name that is in the file and
+ * declared nowhere fails a test, as does a statement that does not compile against a fresh schema.
  */
 import type { Value } from './driver.js'
+import type { On } from './tx.js'
 
 /** Parameters by name. */
 export type Given = Readonly<Record<string, Value>>
 
-export interface Statement<Parameters extends Given, Row> {
+/** A statement that takes nothing. */
+export type Nothing = Readonly<Record<never, never>>
+
+export interface Statement {
   readonly name: string
   /** With a `?` for each parameter: every driver binds those in order. */
   readonly sql: string
   /** The names of the parameters, in order and as often as they occur. */
   readonly parameters: readonly string[]
-  /** Never set: it carries the types. */
-  readonly types?: readonly [Parameters, Row]
+}
+
+type Call<Parameters extends Given, Result> = (on: On, given: Parameters) => Result
+
+/** A statement that returns rows. */
+export function rows<Parameters extends Given, Row>(source: string, name: string): Call<Parameters, readonly Row[]> {
+  return rowsOf(statement(source, name))
+}
+
+export function rowsOf<Parameters extends Given, Row>(statement: Statement): Call<Parameters, readonly Row[]> {
+  return (on, given) => on.db.prepare(statement.sql).all(valuesOf(statement, on, given)) as readonly Row[]
+}
+
+/** A statement that returns one row, or none. */
+export function row<Parameters extends Given, Row>(source: string, name: string): Call<Parameters, Row | undefined> {
+  const declared = statement(source, name)
+  return (on, given) => on.db.prepare(declared.sql).get(valuesOf(declared, on, given)) as Row | undefined
+}
+
+/** A statement that returns how many rows it has changed. */
+export function change<Parameters extends Given = Nothing>(source: string, name: string): Call<Parameters, number> {
+  const declared = statement(source, name)
+  return (on, given) => on.db.prepare(declared.sql).run(valuesOf(declared, on, given))
 }
 
 /** Every statement that was declared so far, for the test that compiles them. */
-export const declaredStatements: Statement<Given, unknown>[] = []
+export const declaredStatements: Statement[] = []
 
-/** A statement that takes nothing. */
-export type Nothing = Readonly<Record<never, never>>
-
-export function statement<Parameters extends Given = Nothing, Row = never>(
-  source: string,
-  name: string,
-): Statement<Parameters, Row> {
+export function statement(source: string, name: string): Statement {
   const text = statementTexts(source).get(name)
   if (text === undefined) throw new Error(`there is no statement ${name} in this file:\n${source}`)
-  const declared = compile<Parameters, Row>(name, text)
-  declaredStatements.push(declared as Statement<Given, unknown>)
+  const declared = compile(name, text)
+  declaredStatements.push(declared)
   return declared
 }
 
@@ -58,10 +79,7 @@ export function statementTexts(source: string): ReadonlyMap<string, string> {
 const CONDITIONS = '/* and conditions */'
 
 /** Adds the conditions of a list's optional filters to its statement. All of them must hold. */
-export function withConditions<Parameters extends Given, Row>(
-  { name, sql, parameters }: Statement<Given, Row>,
-  conditions: readonly string[],
-): Statement<Parameters, Row> {
+export function withConditions({ name, sql, parameters }: Statement, conditions: readonly string[]): Statement {
   const [before = '', after = ''] = sql.split(CONDITIONS)
   const added = compile(name, conditions.map((condition) => ` and ${condition}`).join(''))
   const at = before.split('?').length - 1
@@ -74,7 +92,7 @@ export function withConditions<Parameters extends Given, Row>(
 
 const TOKENS = /'[^']*'|--[^\n]*|:([a-z]\w*)/gi
 
-function compile<Parameters extends Given, Row>(name: string, text: string): Statement<Parameters, Row> {
+function compile(name: string, text: string): Statement {
   const parameters: string[] = []
   const sql = text.replace(TOKENS, (token, parameter?: string) => {
     if (parameter === undefined) return token.startsWith('--') ? '' : token
@@ -85,12 +103,9 @@ function compile<Parameters extends Given, Row>(name: string, text: string): Sta
 }
 
 /** The values of a statement's parameters, in order. SQLite would read a missing one as null; here it is an error. */
-export function valuesOf(
-  { name, parameters }: Pick<Statement<Given, unknown>, 'name' | 'parameters'>,
-  given: Given,
-): Value[] {
+function valuesOf({ name, parameters }: Statement, { now }: On, given: Given): Value[] {
   return parameters.map((parameter) => {
-    const value = given[parameter]
+    const value = parameter === 'now' ? now : given[parameter]
     if (value === undefined) throw new Error(`statement ${name} needs a value for :${parameter}`)
     return value
   })

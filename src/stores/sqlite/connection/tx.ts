@@ -1,9 +1,14 @@
 import type { Hint } from '../../../core/connection/hint.js'
 import type { Connection } from './connection.js'
 
-/** What an operation reads from. */
-export interface Snapshot {
+/** Where a statement runs, and the time that it gets as `:now`. */
+export interface On {
   readonly db: Connection
+  readonly now?: number
+}
+
+/** What an operation reads from. */
+export interface Snapshot extends On {
   /** The store's time for the whole operation. */
   readonly now: number
 }

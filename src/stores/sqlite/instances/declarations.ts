@@ -1,28 +1,38 @@
 import type { DeclaredSet } from '../../../core/store.js'
-import { statement } from '../connection/statements.js'
+import { change, rows } from '../connection/statements.js'
 import type { Snapshot, Tx } from '../connection/tx.js'
 import source from './declarations.sql'
-import { type DeclaredRow, toDeclared } from './instance-codec.js'
 
-type Declaration = { app: string; hash: string; release: string | null; schedules: string; now: number }
+type DeclaredRow = {
+  hash: string
+  release: string | null
+  /** A JSON list of ids. */
+  schedules: string
+  first_seen_at: number
+  alive_at: number
+}
+type Declaration = { app: string; hash: string; release: string | null; schedules: string }
 
-const selectDeclared = statement<{ app: string }, DeclaredRow>(source, 'listDeclared')
-const declareStatement = statement<Declaration>(source, 'declareSet')
-const noteAliveStatement = statement<{ app: string; hash: string; now: number }>(source, 'noteAlive')
+const selectDeclared = rows<{ app: string }, DeclaredRow>(source, 'listDeclared')
+const insertDeclared = change<Declaration>(source, 'declareSet')
+const writeAlive = change<{ app: string; hash: string }>(source, 'noteAlive')
 
-export function listDeclared({ db }: Snapshot, app: string): DeclaredSet[] {
-  return db.all(selectDeclared, { app }).map(toDeclared)
+export function listDeclared(snapshot: Snapshot, app: string): DeclaredSet[] {
+  return selectDeclared(snapshot, { app }).map(({ hash, release, schedules, first_seen_at, alive_at }) => ({
+    ...{ hash, schedules: JSON.parse(schedules) as string[], firstSeenAt: first_seen_at, aliveAt: alive_at },
+    ...(release === null ? {} : { release }),
+  }))
 }
 
 export function declareSet(
-  { db, now }: Tx,
+  tx: Tx,
   app: string,
   { hash, release = null, schedules }: Pick<DeclaredSet, 'hash' | 'schedules'> & { readonly release?: string | null },
 ): void {
-  db.run(declareStatement, { app, hash, release, schedules: JSON.stringify(schedules), now })
+  insertDeclared(tx, { app, hash, release, schedules: JSON.stringify(schedules) })
 }
 
 /** Notes that a live instance declares this set. */
-export function noteAlive({ db, now }: Tx, app: string | null, declarations: string | null): void {
-  if (app !== null && declarations !== null) db.run(noteAliveStatement, { app, hash: declarations, now })
+export function noteAlive(tx: Tx, app: string | null, declarations: string | null): void {
+  if (app !== null && declarations !== null) writeAlive(tx, { app, hash: declarations })
 }

@@ -1,6 +1,3 @@
--- statement: isDead
-select dead from belfry_instances where id = :instance;
-
 -- statement: join
 insert into belfry_instances (id, info, app, declarations, joined_at, beat_at, expires_at, dead, claims_settled)
 values (:instance, :info, :app, :declarations, :now, :now, :expiresAt, 0, -1);

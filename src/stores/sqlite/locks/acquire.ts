@@ -27,9 +27,9 @@
  */
 import { type AcquireRequest, type AcquireResult, isFreshPlace } from '../../../core/locks/lease.js'
 import { nextToken } from '../../../core/locks/token.js'
-import { statement } from '../connection/statements.js'
+import { change, row, rows } from '../connection/statements.js'
 import type { Snapshot, Tx } from '../connection/tx.js'
-import { loadRun, takeOver } from '../runs/transitions.js'
+import { runById, takeOver } from '../runs/transitions.js'
 import source from './acquire.sql'
 import { type LeaseRow, toLease } from './lease-codec.js'
 import { grantWaiters } from './pass-on.js'
@@ -40,7 +40,7 @@ export function acquireLease(tx: Tx, request: AcquireRequest): AcquireResult {
   const { name, holder } = request
   const lease = takePermit(tx, request)
   if (lease !== undefined) {
-    dropWaiter(tx, name, holder)
+    dropWaiter(tx, { name, holder })
     return { acquired: true, lease: toLease(lease), now: tx.now }
   }
   keepPlace(tx, request)
@@ -56,36 +56,31 @@ function takePermit(tx: Tx, request: AcquireRequest): LeaseRow | undefined {
   const handed = extendOwn(tx, request)
   if (handed !== undefined) return handed
   if (isBusy(tx, name, permits)) return undefined
-  if (holderOf(tx, name, holder) !== undefined) dropHolder(tx, name, holder)
-  return grantLock(tx, name, { holder, ttlMs, permits, instance, floor })
+  // What is left of the holder's own was released before its minimum hold was over.
+  dropHolder(tx, name, holder)
+  return grantLock(tx, { name, holder, ttlMs, permits, instance, floor })
 }
 
 function extendOwn(tx: Tx, { name, holder, ttlMs }: AcquireRequest): LeaseRow | undefined {
-  const own = holderOf(tx, name, holder)
+  const own = holderOf(tx, { name, holder })
   return own === undefined || own.released === 1 ? undefined : extend(tx, own, tx.now + ttlMs)
 }
 
-const selectHolders = statement<{ name: string }, LeaseRow>(source, 'holdersOf')
-const selectHolder = statement<{ name: string; holder: string }, LeaseRow>(source, 'holderOf')
-
-export function holdersOf({ db }: Snapshot, name: string): readonly LeaseRow[] {
-  return db.all(selectHolders, { name })
-}
-
-export function holderOf({ db }: Snapshot, name: string, holder: string): LeaseRow | undefined {
-  return db.get(selectHolder, { name, holder })
-}
+export const holdersOf = rows<{ name: string }, LeaseRow>(source, 'holdersOf')
+export const holderOf = row<{ name: string; holder: string }, LeaseRow>(source, 'holderOf')
 
 /** An expired holder is not counted, but it is removed only when another holder takes its permit. */
 export function liveHolders(snapshot: Snapshot, name: string): LeaseRow[] {
-  return holdersOf(snapshot, name).filter(({ expires_at }) => expires_at > snapshot.now)
+  return holdersOf(snapshot, { name }).filter(({ expires_at }) => expires_at > snapshot.now)
 }
 
 export function isBusy(snapshot: Snapshot, name: string, permits: number): boolean {
   return liveHolders(snapshot, name).length >= permits
 }
 
-export interface LockGrant {
+/** What a lock asks for, as a waiter's row has it. */
+export type LockTerms = {
+  readonly name: string
   readonly holder: string
   readonly ttlMs: number
   readonly permits: number
@@ -94,54 +89,38 @@ export interface LockGrant {
 }
 
 /** Gives a free permit to a lock. */
-export function grantLock(tx: Tx, name: string, { holder, ttlMs, permits, instance, floor }: LockGrant): LeaseRow {
+export function grantLock(tx: Tx, { name, holder, ttlMs, permits, instance, floor }: LockTerms): LeaseRow {
   makeRoom(tx, name, permits)
   const token = leastToken(tx, name, floor)
   const expiresAt = tx.now + ttlMs
   addHolder(tx, { name, holder, token, run: null, instance, expiresAt })
-  return {
-    name,
-    holder,
-    token,
-    run: null,
-    run_mark: null,
-    instance,
-    acquired_at: tx.now,
-    expires_at: expiresAt,
-    released: 0,
-  }
+  const run = { run: null, run_mark: null }
+  return { name, holder, token, ...run, instance, acquired_at: tx.now, expires_at: expiresAt, released: 0 }
 }
 
-const selectLastToken = statement<{ name: string }, { last_token: number }>(source, 'lastToken')
+const lastToken = row<{ name: string }, { last_token: number }>(source, 'lastToken')
 
 /** The least token that the next holder of a name may have. */
-export function leastToken({ db, now }: Tx, name: string, floor: number): number {
-  return nextToken(db.get(selectLastToken, { name })?.last_token ?? 0, now, floor)
+export function leastToken(tx: Tx, name: string, floor: number): number {
+  return nextToken(lastToken(tx, { name })?.last_token ?? 0, tx.now, floor)
 }
 
-type Holder = {
-  name: string
-  holder: string
-  token: number
-  run: number | null
-  instance: string | null
-  expiresAt: number | null
-}
-const insertHolder = statement<Holder & { now: number }>(source, 'addHolder')
-const noteToken = statement<{ name: string; token: number }>(source, 'noteToken')
+type Holder = Pick<LeaseRow, 'name' | 'holder' | 'token' | 'run' | 'instance'> & { expiresAt: number | null }
+const insertHolder = change<Holder>(source, 'addHolder')
+const noteToken = change<{ name: string; token: number }>(source, 'noteToken')
 
 /** Records a new holder, and its token as the last one of the name. */
-export function addHolder({ db, now }: Tx, holder: Holder): void {
-  db.run(insertHolder, { ...holder, now })
-  db.run(noteToken, holder)
+export function addHolder(tx: Tx, holder: Holder): void {
+  insertHolder(tx, holder)
+  noteToken(tx, holder)
 }
 
 /** Removes expired holders, the longest expired first, until there is room for one more. */
 export function makeRoom(tx: Tx, name: string, permits: number): void {
-  const holders = [...holdersOf(tx, name)].sort((one, other) => one.expires_at - other.expires_at)
+  const holders = [...holdersOf(tx, { name })].sort((one, other) => one.expires_at - other.expires_at)
   for (const { holder, run: id, expires_at } of holders.slice(0, Math.max(holders.length - permits + 1, 0))) {
     if (expires_at > tx.now) return
-    const run = id === null ? undefined : loadRun(tx.db, id)
+    const run = id === null ? undefined : runById(tx, { id })
     if (run === undefined) dropHolder(tx, name, holder)
     else takeOver(tx, run, true)
   }
@@ -157,21 +136,20 @@ export function lookForLease(snapshot: Snapshot, request: AcquireRequest): Acqui
   return holders.length < request.permits ? undefined : busy(holders, snapshot.now)
 }
 
-type Place = { name: string; holder: string; ttlMs: number; permits: number }
-const placeOf = statement<Place, { until: number }>(source, 'placeOf')
+type Place = Pick<LockTerms, 'name' | 'holder' | 'ttlMs' | 'permits'>
+const placeOf = row<Place, { until: number }>(source, 'placeOf')
+const writePlace = change<LockTerms & { until: number }>(source, 'keepPlace')
 
 /** Whether a waiter has a place that need not be extended yet. */
-function hasFreshPlace({ db, now }: Snapshot, { name, holder, ttlMs, permits, waitMs = 0 }: AcquireRequest) {
-  const place = waitMs > 0 ? db.get(placeOf, { name, holder, ttlMs, permits }) : undefined
-  return place !== undefined && isFreshPlace(place.until, now, waitMs)
+function hasFreshPlace(snapshot: Snapshot, { name, holder, ttlMs, permits, waitMs = 0 }: AcquireRequest): boolean {
+  const place = waitMs > 0 ? placeOf(snapshot, { name, holder, ttlMs, permits }) : undefined
+  return place !== undefined && isFreshPlace(place.until, snapshot.now, waitMs)
 }
-
-const insertPlace = statement<Place & { instance: string | null; floor: number; until: number }>(source, 'keepPlace')
 
 function keepPlace(tx: Tx, request: AcquireRequest): void {
   const { name, holder, ttlMs, permits, instance = null, floor, waitMs = 0 } = request
   if (waitMs <= 0 || hasFreshPlace(tx, request)) return
-  tx.db.run(insertPlace, { name, holder, ttlMs, permits, instance, floor, until: tx.now + waitMs })
+  writePlace(tx, { name, holder, ttlMs, permits, instance, floor, until: tx.now + waitMs })
 }
 
 function busy(holders: readonly LeaseRow[], now: number): AcquireResult {

@@ -2,7 +2,7 @@ import type { Lease } from '../../../core/locks/lease.js'
 import { runId } from '../../../core/runs/run-id.js'
 
 /** A row of the view `belfry_holders`. */
-export interface LeaseRow {
+export type LeaseRow = {
   readonly name: string
   readonly holder: string
   readonly token: number

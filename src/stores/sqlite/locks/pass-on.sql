@@ -1,5 +1,5 @@
 -- statement: firstWaiter
-select holder, ttl_ms, permits, instance, floor, until from belfry_waiters where name = :name order by place limit 1;
+select name, holder, ttl_ms as ttlMs, permits, instance, floor, until from belfry_waiters where name = :name order by place limit 1;
 
 -- statement: oldestDueRun
 -- The oldest run of a key that is ready and due.
@@ -17,10 +17,6 @@ where name = :name and freed_at is null
   and not exists (select 1 from belfry_runs where key = :name and state = 'ready')
   and not exists (select 1 from belfry_runs where key = :name and state = 'waiting')
   and not exists (select 1 from belfry_runs where key = :name and finished_at is null and attempt > 0);
-
--- statement: schedulesWithWaiters
-select distinct schedule from belfry_runs
-where waits_for = 'overlap' and schedule in (select value from json_each(:schedules));
 
 -- statement: firstOfSchedule
 -- The oldest run that waits for earlier runs of its schedule, if every unfinished run waits.

@@ -1,5 +1,5 @@
 import type { ReleaseRequest } from '../../../core/locks/lease.js'
-import { statement } from '../connection/statements.js'
+import { change } from '../connection/statements.js'
 import type { Tx } from '../connection/tx.js'
 import type { RunRow } from '../runs/run-codec.js'
 import { holderOf } from './acquire.js'
@@ -8,8 +8,8 @@ import { extend } from './renew.js'
 
 /** Removes only the holder's own row and its place in the queue, so that a repeated or late release is harmless. */
 export function releaseLease(tx: Tx, { name, holder, minHoldMs = 0 }: ReleaseRequest): boolean {
-  const waited = dropWaiter(tx, name, holder)
-  const lease = holderOf(tx, name, holder)
+  const waited = dropWaiter(tx, { name, holder }) > 0
+  const lease = holderOf(tx, { name, holder })
   const held = lease !== undefined && lease.released === 0 && lease.run === null
   if (held) {
     const heldUntil = lease.acquired_at + minHoldMs
@@ -21,20 +21,15 @@ export function releaseLease(tx: Tx, { name, holder, minHoldMs = 0 }: ReleaseReq
 }
 
 type Holder = { name: string; holder: string }
-const dropHolderStatement = statement<Holder>(source, 'dropHolder')
-const dropRunKey = statement<{ run: number }>(source, 'dropRunKey')
-const dropWaiterStatement = statement<Holder>(source, 'dropWaiter')
+const deleteHolder = change<Holder>(source, 'dropHolder')
+const deleteRunKey = change<{ run: number }>(source, 'dropRunKey')
+export const dropWaiter = change<Holder>(source, 'dropWaiter')
 
-export function dropHolder({ db, freedNames }: Tx, name: string, holder: string): void {
-  db.run(dropHolderStatement, { name, holder })
-  freedNames.add(name)
+export function dropHolder(tx: Tx, name: string, holder: string): void {
+  if (deleteHolder(tx, { name, holder }) > 0) tx.freedNames.add(name)
 }
 
 /** Frees the key that an attempt holds, if it holds one. */
-export function releaseRunKey({ db, freedNames }: Tx, { id, key }: RunRow): void {
-  if (key !== null && db.run(dropRunKey, { run: id }) > 0) freedNames.add(key)
-}
-
-export function dropWaiter({ db }: Tx, name: string, holder: string): boolean {
-  return db.run(dropWaiterStatement, { name, holder }) > 0
+export function releaseRunKey(tx: Tx, { id, key }: RunRow): void {
+  if (key !== null && deleteRunKey(tx, { run: id }) > 0) tx.freedNames.add(key)
 }

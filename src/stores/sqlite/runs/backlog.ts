@@ -1,27 +1,18 @@
-import { backlogOf, type QueueBacklog } from '../../../core/runs/backlog.js'
+import { backlogOf } from '../../../core/runs/backlog.js'
 import { type Backlog, MAX_BACKLOG_QUEUES } from '../../../core/store.js'
-import { statement } from '../connection/statements.js'
+import { rows } from '../connection/statements.js'
 import type { Snapshot } from '../connection/tx.js'
 import source from './backlog.sql'
-import { type Group, readyGroups } from './claim.js'
 
-type Due = { target: string; priority: number; now: number; limit: number }
-
-const readyTargets = statement<{ limit: number }, { targets: string }>(source, 'readyTargets')
-const countDue = statement<Due, { due: number }>(source, 'countDue')
+type Queue = { target: string; first_at: number; due: number }
+const dueQueues = rows<{ counted: number; queues: number }, Queue>(source, 'dueQueues')
 
 export function readyBacklog(snapshot: Snapshot, limit: number): Backlog {
-  const { db, now } = snapshot
-  const targets = db.get(readyTargets, { limit: MAX_BACKLOG_QUEUES })?.targets ?? '[]'
-  const due = readyGroups(snapshot, targets).filter(({ first_at }) => first_at <= now)
+  const queues = dueQueues(snapshot, { counted: limit + 1, queues: MAX_BACKLOG_QUEUES })
   return backlogOf(
-    now,
-    due.slice(0, MAX_BACKLOG_QUEUES).map((group) => counted(snapshot, group, limit)),
+    snapshot.now,
+    queues.map(({ target, first_at, due }) => {
+      return { target, due: Math.min(due, limit), more: due > limit, oldestReadyAt: first_at }
+    }),
   )
-}
-
-function counted({ db, now }: Snapshot, group: Group, limit: number): QueueBacklog {
-  const { target, priority, first_at } = group
-  const due = db.get(countDue, { target, priority, now, limit: limit + 1 })?.due ?? 0
-  return { target, due: Math.min(due, limit), more: due > limit, oldestReadyAt: first_at }
 }

@@ -4,7 +4,7 @@ import type { Tx } from '../connection/tx.js'
 import { endRun, findRun, requestCancel } from './transitions.js'
 
 export function cancelRun(tx: Tx, id: string): CancelResult {
-  const run = findRun(tx.db, id)
+  const run = findRun(tx, id)
   if (run === undefined) return 'missing'
   if (isFinished(run)) return 'finished'
   if (run.state === 'running') {

@@ -1,23 +1,23 @@
 import type { Frozen } from '../../../core/store.js'
-import { type Nothing, statement } from '../connection/statements.js'
+import { change, type Nothing, row } from '../connection/statements.js'
 import type { Snapshot, Tx } from '../connection/tx.js'
 import source from './freeze.sql'
 
-const freezeStatement = statement<{ value: string }>(source, 'freeze')
-const thawStatement = statement(source, 'thaw')
-const frozenStatement = statement<Nothing, { value: string }>(source, 'frozen')
+const writeFrozen = change<{ value: string }>(source, 'freeze')
+const forgetFrozen = change(source, 'thaw')
+const selectFrozen = row<Nothing, { value: string }>(source, 'frozen')
 
-export function freeze({ db, now }: Tx, note: string | undefined): void {
-  const value: Frozen = { at: now, ...(note === undefined ? {} : { note }) }
-  db.run(freezeStatement, { value: JSON.stringify(value) })
+export function freeze(tx: Tx, note: string | undefined): void {
+  const value: Frozen = { at: tx.now, ...(note === undefined ? {} : { note }) }
+  writeFrozen(tx, { value: JSON.stringify(value) })
 }
 
-export function thaw({ db, wakes }: Tx): void {
-  db.run(thawStatement, {})
-  wakes.add('runs')
+export function thaw(tx: Tx): void {
+  forgetFrozen(tx, {})
+  tx.wakes.add('runs')
 }
 
-export function frozen({ db }: Snapshot): Frozen | undefined {
-  const row = db.get(frozenStatement, {})
+export function frozen(snapshot: Snapshot): Frozen | undefined {
+  const row = selectFrozen(snapshot, {})
   return row === undefined ? undefined : (JSON.parse(row.value) as Frozen)
 }

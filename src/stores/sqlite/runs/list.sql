@@ -1,5 +1,5 @@
 -- statement: runBounds
-select (select min(id) from belfry_runs) as oldest, (select max(id) from belfry_runs) as newest;
+select coalesce((select min(id) from belfry_runs), 1) as oldest, coalesce((select max(id) from belfry_runs), 0) as newest;
 
 -- statement: listRuns
 -- A window of ids, newest first.

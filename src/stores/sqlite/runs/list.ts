@@ -4,21 +4,21 @@ import type { Run } from '../../../core/runs/run.js'
 import { numberAfter } from '../../../core/runs/run-id.js'
 import type { Page, RunQuery } from '../../../core/store.js'
 import type { SqliteFile } from '../connection/file.js'
-import { type Given, type Nothing, statement, withConditions } from '../connection/statements.js'
+import { type Given, type Nothing, row, rowsOf, statement, withConditions } from '../connection/statements.js'
 import type { Snapshot } from '../connection/tx.js'
 import source from './list.sql'
 import { type RunRow, toRun } from './run-codec.js'
 import { findRun } from './transitions.js'
 
-export function getRun({ db }: Snapshot, id: string): Run | undefined {
-  const run = findRun(db, id)
+export function getRun(snapshot: Snapshot, id: string): Run | undefined {
+  const run = findRun(snapshot, id)
   return run === undefined ? undefined : toRun(run)
 }
 
 type Window = { before: number; from: number; limit: number }
 
-const runBounds = statement<Nothing, { oldest: number | null; newest: number | null }>(source, 'runBounds')
-const listWindow = statement<Window, RunRow>(source, 'listRuns')
+const runBounds = row<Nothing, { oldest: number; newest: number }>(source, 'runBounds')
+const listWindow = statement(source, 'listRuns')
 
 /** How many runs one read may pass over: a search through the whole history must not block the event loop. */
 const WINDOW = 5_000
@@ -29,9 +29,9 @@ const WINDOWS = 5
 export async function listRuns(file: SqliteFile, query: RunQuery): Promise<Page<Run>> {
   checkPageLimit(query.limit)
   const { conditions, given, byIndex } = filters(query)
-  const select = withConditions<Window & Given, RunRow>(listWindow, conditions)
+  const select = rowsOf<Window & Given, RunRow>(withConditions(listWindow, conditions))
   const found: RunRow[] = []
-  const { oldest, newest } = await file.read(bounds)
+  const { oldest, newest } = await file.read((snapshot) => runBounds(snapshot, {}) ?? { oldest: 1, newest: 0 })
   const most = byIndex ? Number.POSITIVE_INFINITY : (query.look ?? Number.POSITIVE_INFINITY)
   let before = Math.min(query.after === undefined ? newest + 1 : numberAfter(query.after), newest + 1)
   let windows = byIndex && query.tick !== undefined ? WINDOWS : 0
@@ -39,18 +39,13 @@ export async function listRuns(file: SqliteFile, query: RunQuery): Promise<Page<
     if (windows * WINDOW >= most) return { items: found.map(toRun), next: String(before) }
     const from = byIndex && windows >= WINDOWS ? oldest : Math.max(before - WINDOW, oldest)
     const window = { ...given, before, from, limit: query.limit + 1 - found.length }
-    found.push(...(await file.read(({ db }) => db.all(select, window))))
+    found.push(...(await file.read((snapshot) => select(snapshot, window))))
     before = from
     await file.breathe()
   }
   const items = found.slice(0, query.limit).map(toRun)
   const last = items.at(-1)
   return found.length > query.limit && last !== undefined ? { items, next: last.id } : { items }
-}
-
-function bounds({ db }: Snapshot): { oldest: number; newest: number } {
-  const { oldest, newest } = db.get(runBounds, {}) ?? {}
-  return { oldest: oldest ?? 1, newest: newest ?? 0 }
 }
 
 /** A run's owner is its schedule; without one, its job or sink. */

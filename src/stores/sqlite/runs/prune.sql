@@ -1,10 +1,9 @@
--- statement: endedRange
-select
-  (select min(end_order) from belfry_runs where end_order is not null) as oldest,
-  (select max(end_order) from belfry_runs where end_order is not null) as newest;
-
 -- statement: countEnded
-select count(*) as runs from belfry_runs where end_order is not null;
+-- How many runs have ended. They are counted only if there may be more than :enough.
+select iif(most <= :enough, most, (select count(*) from belfry_runs where end_order is not null)) as runs from (
+  select coalesce(
+    (select max(end_order) from belfry_runs where end_order is not null)
+    - (select min(end_order) from belfry_runs where end_order is not null) + 1, 0) as most);
 
 -- statement: oldestEnded
 select id, finished_at from belfry_runs where end_order is not null order by end_order limit :limit;

@@ -1,8 +1,7 @@
 /** Deletes old history and all that has expired. Each kind has an index by age, so the cost depends on what is deleted. */
 import type { PruneRequest } from '../../../core/store.js'
-import type { Connection } from '../connection/connection.js'
 import type { SqliteFile } from '../connection/file.js'
-import { type Nothing, statement } from '../connection/statements.js'
+import { change, row, rows } from '../connection/statements.js'
 import type { Tx } from '../connection/tx.js'
 import { dropHolder } from '../locks/release.js'
 import { forgetSchedule } from '../schedules/remove.js'
@@ -28,56 +27,49 @@ export async function pruneHistory(file: SqliteFile, request: PruneRequest): Pro
 }
 
 type Before = { until: number; limit: number }
-type Expired = { now: number; limit: number }
+type Limit = { limit: number }
 
-const oldestEnded = statement<{ limit: number }, { id: number; finished_at: number }>(source, 'oldestEnded')
-const forgetRuns = statement<{ runs: string }>(source, 'forgetRuns')
-const forgetSkips = statement<Before>(source, 'forgetSkips')
-const finishedSchedules = statement<Before & Expired, { id: string }>(source, 'finishedSchedules')
-const expiredLocks = statement<Before, { name: string; holder: string }>(source, 'expiredLocks')
-const forgetNames = statement<Before>(source, 'forgetNames')
-const forgetDedupes = statement<Expired>(source, 'forgetDedupes')
-const forgetRecords = statement<Expired>(source, 'forgetRecords')
+const forgetSkips = change<Before>(source, 'forgetSkips')
+const forgetNames = change<Before>(source, 'forgetNames')
+const forgetDedupes = change<Limit>(source, 'forgetDedupes')
+const forgetRecords = change<Limit>(source, 'forgetRecords')
 
 const STEPS: readonly Step[] = [
   pruneRuns,
-  ({ db, now }, { maxAgeMs }, limit) => db.run(forgetSkips, { until: now - maxAgeMs, limit }),
+  (tx, { maxAgeMs }, limit) => forgetSkips(tx, { until: tx.now - maxAgeMs, limit }),
   pruneSchedules,
   pruneLocks,
-  ({ db, now }, { leaseAgeMs }, limit) => db.run(forgetNames, { until: now - leaseAgeMs, limit }),
-  ({ db, now }, _, limit) => db.run(forgetDedupes, { now, limit }),
-  ({ db, now }, _, limit) => db.run(forgetRecords, { now, limit }),
+  (tx, { leaseAgeMs }, limit) => forgetNames(tx, { until: tx.now - leaseAgeMs, limit }),
+  (tx, _, limit) => forgetDedupes(tx, { limit }),
+  (tx, _, limit) => forgetRecords(tx, { limit }),
 ]
 
-function pruneRuns({ db, now }: Tx, { maxAgeMs, maxRuns }: PruneRequest, limit: number): number {
-  const surplus = countEnded(db, maxRuns) - maxRuns
-  const oldest = db.all(oldestEnded, { limit })
-  const young = oldest.findIndex(({ finished_at }, at) => finished_at > now - maxAgeMs && at >= surplus)
+const countEnded = row<{ enough: number }, { runs: number }>(source, 'countEnded')
+const oldestEnded = rows<Limit, { id: number; finished_at: number }>(source, 'oldestEnded')
+const forgetRuns = change<{ runs: string }>(source, 'forgetRuns')
+
+function pruneRuns(tx: Tx, { maxAgeMs, maxRuns }: PruneRequest, limit: number): number {
+  const surplus = (countEnded(tx, { enough: maxRuns })?.runs ?? 0) - maxRuns
+  const oldest = oldestEnded(tx, { limit })
+  const young = oldest.findIndex(({ finished_at }, at) => finished_at > tx.now - maxAgeMs && at >= surplus)
   const gone = young === -1 ? oldest : oldest.slice(0, young)
-  if (gone.length > 0) db.run(forgetRuns, { runs: JSON.stringify(gone.map(({ id }) => id)) })
-  return gone.length
+  return forgetRuns(tx, { runs: JSON.stringify(gone.map(({ id }) => id)) })
 }
 
-const endedRange = statement<Nothing, { oldest: number | null; newest: number | null }>(source, 'endedRange')
-const countStatement = statement<Nothing, { runs: number }>(source, 'countEnded')
-
-/** How many runs have ended. While an upper bound is at most `enough`, it is returned instead. */
-function countEnded(db: Connection, enough: number): number {
-  const { oldest, newest } = db.get(endedRange, {}) ?? {}
-  const most = (newest ?? 0) - (oldest ?? 1) + 1
-  return most <= enough ? most : (db.get(countStatement, {})?.runs ?? 0)
-}
+const finishedSchedules = rows<Before, { id: string }>(source, 'finishedSchedules')
 
 /** Deletes a finished schedule when its history is old, too, and none of its runs is unfinished. */
 function pruneSchedules(tx: Tx, { maxAgeMs }: PruneRequest, limit: number): number {
-  const gone = tx.db.all(finishedSchedules, { until: tx.now - maxAgeMs, now: tx.now, limit })
-  for (const { id } of gone) forgetSchedule(tx, id)
+  const gone = finishedSchedules(tx, { until: tx.now - maxAgeMs, limit })
+  for (const schedule of gone) forgetSchedule(tx, schedule)
   return gone.length
 }
 
+const expiredLocks = rows<Before, { name: string; holder: string }>(source, 'expiredLocks')
+
 /** Prunes locks whose holders disappeared without a release. */
 function pruneLocks(tx: Tx, { leaseAgeMs }: PruneRequest, limit: number): number {
-  const gone = tx.db.all(expiredLocks, { until: tx.now - leaseAgeMs, limit })
+  const gone = expiredLocks(tx, { until: tx.now - leaseAgeMs, limit })
   for (const { name, holder } of gone) dropHolder(tx, name, holder)
   return gone.length
 }

@@ -1,25 +1,22 @@
 /**
  * Declares instances dead whose beats stopped, and takes over what they ran. Locks expire without a write, so their waiters are
- * served here too. Names and schedules that need no repair are only read.
+ * served here too.
  */
 import type { RescueResult } from '../../../core/store.js'
 import type { SqliteFile } from '../connection/file.js'
-import { type Statement, statement } from '../connection/statements.js'
-import type { Snapshot, Tx } from '../connection/tx.js'
+import { change, type Nothing, rows } from '../connection/statements.js'
+import type { Tx } from '../connection/tx.js'
 import { runningRuns } from '../instances/beat.js'
 import { forgetInstance } from '../instances/leave.js'
-import { isBusy } from '../locks/acquire.js'
-import { firstOfSchedule, firstWaiter, oldestDue, oldestWaiting } from '../locks/pass-on.js'
 import source from './rescue.sql'
-import { keyLimit } from './run-codec.js'
 import { takeOver } from './transitions.js'
 
-/** How many runs one transaction takes over, and how many names one read passes over. */
+/** How many runs one transaction takes over, and for how many names it serves the waiters. */
 const STEP = 200
 
 export async function rescueRuns(file: SqliteFile, limit: number): Promise<RescueResult> {
   let [rescued, lost] = [0, 0]
-  const gone = await file.read(({ db, now }) => db.all(expiredInstances, { now }))
+  const gone = await file.read((snapshot) => expiredInstances(snapshot, {}))
   for (const { id } of gone) {
     for (let isLeft = true; isLeft && rescued + lost < limit; ) {
       const room = Math.min(limit - rescued - lost, STEP)
@@ -29,57 +26,39 @@ export async function rescueRuns(file: SqliteFile, limit: number): Promise<Rescu
       isLeft = step.rescued + step.lost >= room
     }
   }
-  await serveWaiters(file, namesWithWaiters, isServable, (tx) => tx.freedNames)
-  await serveWaiters(file, schedulesWithWaiters, hasNext, (tx) => tx.freedSchedules)
+  await serveWaiters(file, namesWithWaiters, (tx) => tx.freedNames)
+  await serveWaiters(file, schedulesWithWaiters, (tx) => tx.freedSchedules)
   return { rescued, lost }
 }
 
-const expiredInstances = statement<{ now: number }, { id: string }>(source, 'expiredInstances')
-const declareDead = statement<{ instance: string; now: number }>(source, 'declareDead')
+const expiredInstances = rows<Nothing, { id: string }>(source, 'expiredInstances')
+const declareDead = change<{ instance: string }>(source, 'declareDead')
 
 function rescueInstance(tx: Tx, instance: string, limit: number): RescueResult {
-  if (tx.db.run(declareDead, { instance, now: tx.now }) === 0) return { rescued: 0, lost: 0 }
+  if (declareDead(tx, { instance }) === 0) return { rescued: 0, lost: 0 }
   const outcomes = runningRuns(tx, instance, limit).map((run) => takeOver(tx, run, true))
-  if (outcomes.length < limit) forgetInstance(tx, instance)
+  if (outcomes.length < limit) forgetInstance(tx, { instance })
   const lost = outcomes.filter((outcome) => outcome === 'lost').length
   return { rescued: outcomes.length - lost, lost }
 }
 
 type Range = { after: string; limit: number }
-const namesWithWaiters = statement<Range, { name: string }>(source, 'namesWithWaiters')
-const schedulesWithWaiters = statement<Range, { name: string }>(source, 'schedulesWithWaiters')
+const namesWithWaiters = rows<Range, { name: string }>(source, 'namesWithWaiters')
+const schedulesWithWaiters = rows<Range, { name: string }>(source, 'schedulesWithWaiters')
 
-/** Marks what could serve a waiter as freed: `passOn` then serves it. */
+/** Marks everything that is waited for as freed, in steps: `passOn` serves those waiters that need not wait any longer. */
 async function serveWaiters(
   file: SqliteFile,
-  select: Statement<Range, { name: string }>,
-  canServe: (snapshot: Snapshot, name: string) => boolean,
+  waitedFor: typeof namesWithWaiters,
   freed: (tx: Tx) => Set<string>,
 ): Promise<void> {
-  for (let range: Range | undefined = { after: '', limit: STEP }; range !== undefined; ) {
-    const from: Range = range
-    const { names, servable } = await file.read((snapshot) => {
-      const waited = snapshot.db.all(select, from).map(({ name }) => name)
-      return { names: waited, servable: waited.filter((name) => canServe(snapshot, name)) }
+  for (let after = ''; ; ) {
+    const range: Range = { after, limit: STEP }
+    const found = await file.read((snapshot) => waitedFor(snapshot, range))
+    if (found.length === 0) return
+    await file.write((tx) => {
+      for (const { name } of found) freed(tx).add(name)
     })
-    if (servable.length > 0) {
-      await file.write((tx) => {
-        for (const name of servable) freed(tx).add(name)
-      })
-    }
-    const last: string | undefined = names.at(-1)
-    range = last === undefined || names.length < STEP ? undefined : { after: last, limit: STEP }
-    await file.breathe()
+    after = found.at(-1)?.name ?? ''
   }
-}
-
-function isServable(snapshot: Snapshot, name: string): boolean {
-  const waiter = firstWaiter(snapshot, name)
-  if (waiter !== undefined && (waiter.until <= snapshot.now || !isBusy(snapshot, name, waiter.permits))) return true
-  const run = oldestWaiting(snapshot, name)
-  return run !== undefined && oldestDue(snapshot, name) >= run.id && !isBusy(snapshot, name, keyLimit(run))
-}
-
-function hasNext(snapshot: Snapshot, schedule: string): boolean {
-  return firstOfSchedule(snapshot, schedule) !== undefined
 }

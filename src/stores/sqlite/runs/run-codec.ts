@@ -8,12 +8,12 @@ import { newMark, runId } from '../../../core/runs/run-id.js'
 import { fromText, targetName, targetOf, targetOptions, toText } from '../../../core/runs/stored-text.js'
 
 /** The columns are explained in `schema/tables.sql`. Flags are 1 or 0. */
-export interface RunRow {
+export type RunRow = {
   readonly id: number
   readonly mark: number
-  readonly state: RunState
-  readonly waits_for: WaitsFor | null
-  readonly reason: SkipReason | null
+  state: RunState
+  waits_for: WaitsFor | null
+  reason: SkipReason | null
   readonly target: string
   readonly options: string | null
   readonly origin: Origin
@@ -23,28 +23,30 @@ export interface RunRow {
   readonly payload: string
   readonly priority: number
   readonly keep: Keep
-  readonly key: string | null
-  readonly key_limit: number | null
-  readonly key_when_busy: RunKey['whenBusy'] | null
-  readonly unstamped: number
+  key: string | null
+  key_limit: number | null
+  key_when_busy: RunKey['whenBusy'] | null
+  unstamped: number
   readonly dedupe: string | null
   readonly dedupe_ms: number | null
   readonly created_at: number
-  readonly ready_at: number
-  readonly start_by: number | null
+  ready_at: number
+  start_by: number | null
+  engaged: number
   readonly attempt: number
-  readonly failures: number
-  readonly takeovers: number
+  failures: number
+  takeovers: number
+  orphaned: number
   readonly token: number | null
   readonly instance: string | null
   readonly claim: number | null
   readonly started_at: number | null
-  readonly cancel_requested: number
+  cancel_requested: number
   readonly committed: number
-  readonly settled_token: number | null
-  readonly finished_at: number | null
-  readonly result: string | null
-  readonly error: string | null
+  settled_token: number | null
+  finished_at: number | null
+  result: string | null
+  error: string | null
 }
 
 /** What a run's id is made of. */
@@ -100,18 +102,9 @@ export function keyLimit({ key_limit }: Pick<RunRow, 'key_limit'>): number {
 }
 
 /** The columns that a key takes, of runs and schedules. */
-export type KeyColumns = {
-  readonly key: string | null
-  readonly keyLimit: number | null
-  readonly keyWhenBusy: RunKey['whenBusy'] | null
-  readonly unstamped: number
-}
-
-export function keyColumns(key: RunKey | 'unstamped' | undefined): KeyColumns {
-  if (key === undefined || key === 'unstamped') {
-    return { key: null, keyLimit: null, keyWhenBusy: null, unstamped: flag(key === 'unstamped') }
-  }
-  return { key: key.name, keyLimit: key.limit, keyWhenBusy: key.whenBusy, unstamped: 0 }
+export function keyColumns(key: RunKey | 'unstamped' | undefined) {
+  const { name = null, limit = null, whenBusy = null } = typeof key === 'object' ? key : {}
+  return { key: name, key_limit: limit, key_when_busy: whenBusy, unstamped: flag(key === 'unstamped') }
 }
 
 /** The parameters of `insertRun` in `enqueue.sql`. */
@@ -120,13 +113,13 @@ export type NewRunColumns = ReturnType<typeof newRunColumns>
 /** `waits`: the run waits for other runs of its schedule. */
 export function newRunColumns(run: NewRun, now: number, waits: boolean) {
   const waitsFor: WaitsFor | null = waits ? 'overlap' : run.key === 'unstamped' ? 'stamp' : null
-  const { key, keyLimit, keyWhenBusy, unstamped } = keyColumns(run.key)
+  const { key, key_limit, key_when_busy, unstamped } = keyColumns(run.key)
   // Member by member: V8 takes 18 µs to spread one object into another of this size, and 0.2 µs for this.
   return {
     mark: newMark(),
     key,
-    keyLimit,
-    keyWhenBusy,
+    key_limit,
+    key_when_busy,
     unstamped,
     state: waitsFor === null ? ('ready' as const) : ('waiting' as const),
     waitsFor,
@@ -141,7 +134,6 @@ export function newRunColumns(run: NewRun, now: number, waits: boolean) {
     keep: run.keep,
     dedupe: run.dedupe ?? null,
     dedupeMs: run.dedupeForMs ?? 0,
-    createdAt: now,
     readyAt: run.readyAt ?? now + (run.delayMs ?? 0),
     engaged: flag(waitsFor !== null || run.origin === 'tick'),
   }

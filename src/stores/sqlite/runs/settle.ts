@@ -13,8 +13,6 @@ import {
   findRun,
   giveBack,
   isCurrent,
-  noteSettled,
-  retryLater,
   type Success,
   succeedPlain,
 } from './transitions.js'
@@ -36,18 +34,18 @@ function settleStep(tx: Tx, settlements: readonly Settlement[]): SettleResult[] 
   )
 }
 
-function successOf({ run, token, outcome }: Settlement): Success[] {
-  const number = readRunId(run)?.number
-  if (outcome.kind !== 'succeeded' || number === undefined) return []
-  return [{ run: number, token, result: resultOf(outcome) }]
+function successOf({ run: id, token, outcome }: Settlement): Success[] {
+  const run = readRunId(id)?.number
+  return outcome.kind === 'succeeded' && run !== undefined ? [{ run, token, result: resultOf(outcome) }] : []
 }
 
 function settleRun(tx: Tx, { run: id, token, outcome }: Settlement): SettleResult {
-  const run = findRun(tx.db, id)
+  const run = findRun(tx, id)
   if (run === undefined) return 'stale'
+  // The first reply was lost.
   if (run.settled_token === token) return 'settled'
-  if (!isCurrent(tx.db, run, token)) return 'stale'
-  noteSettled(tx, run, outcome.kind === 'failed' && run.committed === 0)
+  if (!isCurrent(tx, run, token)) return 'stale'
+  run.settled_token = token
   if (run.committed === 1) endCommitted(tx, run)
   else applyOutcome(tx, run, outcome)
   return 'settled'
@@ -55,10 +53,15 @@ function settleRun(tx: Tx, { run: id, token, outcome }: Settlement): SettleResul
 
 function applyOutcome(tx: Tx, run: RunRow, outcome: Outcome): void {
   const goesOn = outcome.kind === 'retry' || outcome.kind === 'released'
+  if (outcome.kind === 'failed') run.failures += 1
   if (!goesOn) endRun(tx, run, outcome.kind, endingOf(outcome))
   else if (run.cancel_requested === 1) endRun(tx, run, 'cancelled', endingOf(outcome))
   else if (outcome.kind === 'released') giveBack(tx, run, tx.now)
-  else retryLater(tx, run, outcome.error, outcome.delayMs)
+  else {
+    run.failures += 1
+    run.error = JSON.stringify(outcome.error)
+    giveBack(tx, run, tx.now + outcome.delayMs)
+  }
 }
 
 function endingOf(outcome: Outcome): Ending {

@@ -6,15 +6,6 @@ select due_at from belfry_schedules where due_at is not null order by due_at lim
 select id, definition, anchor, cursor, remaining from belfry_schedules
 where due_at <= :horizon and line <= :lineEnd order by due_at, line limit :limit;
 
--- statement: unfinishedBefore
-select state, attempt, origin, tick from belfry_runs
-where schedule = :schedule and finished_at is null and waits_for is not 'overlap' and (engaged = 1 or ready_at <= :now)
-order by id limit :limit;
-
--- statement: newestWaiting
-select state, attempt, origin, tick from belfry_runs
-where schedule = :schedule and waits_for = 'overlap' order by id desc limit :limit;
-
 -- statement: recordTicks
 -- Inserts a run for each tick, with the target, payload and policies of its schedule, in the order of the list, because ids
 -- grow in it. A tick that is recorded already stays as it is.

@@ -5,16 +5,15 @@
 import type { Plan, Unfinished } from '../../../core/schedules/plan.js'
 import type { AdvanceRequest, AdvanceResult } from '../../../core/store.js'
 import type { SqliteFile } from '../connection/file.js'
-import { type Nothing, statement } from '../connection/statements.js'
+import { change, type Nothing, row, rows } from '../connection/statements.js'
 import type { Snapshot, Tx } from '../connection/tx.js'
-import { makeWay } from '../runs/enqueue.js'
-import type { RunRow } from '../runs/run-codec.js'
-import { findRun, skipRun } from '../runs/transitions.js'
-import { lastNumber, nextNumber } from '../schema/counters.js'
+import { makeWay, unfinishedRuns } from '../runs/enqueue.js'
+import { skipRun } from '../runs/transitions.js'
+import { lastVersion, takeVersion, versionNow } from '../schema/counters.js'
 import source from './advance.sql'
 import { type DueRow, toPlannable } from './schedule-codec.js'
 import { addSkip } from './skips.js'
-import { unclaimedTicks } from './take-back.js'
+import { unclaimedRuns } from './take-back.js'
 
 /** How many schedules one transaction takes, and after how many ticks it takes no more. */
 const STEP = 500
@@ -36,10 +35,10 @@ export async function advanceSchedules(file: SqliteFile, request: AdvanceRequest
   }
 }
 
-const nextDue = statement<Nothing, { due_at: number }>(source, 'nextDue')
+const nextDue = row<Nothing, { due_at: number }>(source, 'nextDue')
 
-function nextDueAt({ db }: Snapshot): { nextDueAt?: number } {
-  const row = db.get(nextDue, {})
+function nextDueAt(snapshot: Snapshot): { nextDueAt?: number } {
+  const row = nextDue(snapshot, {})
   return row === undefined ? {} : { nextDueAt: row.due_at }
 }
 
@@ -52,15 +51,14 @@ function nothingDue(snapshot: Snapshot, { lookaheadMs }: AdvanceRequest): Advanc
 }
 
 type Due = { horizon: number; lineEnd: number; limit: number }
-const dueSchedules = statement<Due, DueRow>(source, 'dueSchedules')
+const dueSchedules = rows<Due, DueRow>(source, 'dueSchedules')
 
 /** One transaction. `end`: the last place in the line of due schedules when the first transaction began. */
 function advanceStep(tx: Tx, { plan, lookaheadMs }: AdvanceRequest, most: number, end: number | undefined) {
-  const { db, now } = tx
-  const lineEnd = end ?? lastNumber(db, 'due line')
+  const { now } = tx
+  const lineEnd = end ?? lastVersion(tx)
   const horizon = now + lookaheadMs
-  const limit = Math.min(most, STEP)
-  const due = db.all(dueSchedules, { horizon, lineEnd, limit })
+  const due = dueSchedules(tx, { horizon, lineEnd, limit: Math.min(most, STEP) })
   const ticks: TickColumns[] = []
   const moves: MoveColumns[] = []
   let [schedules, skipped] = [0, 0]
@@ -85,20 +83,11 @@ function advanceStep(tx: Tx, { plan, lookaheadMs }: AdvanceRequest, most: number
   return { now, schedules, recorded, skipped, lineEnd, isMore, next: nextDueAt(tx) }
 }
 
-type RunState = Pick<RunRow, 'state' | 'attempt' | 'origin' | 'tick'>
-const unfinishedBefore = statement<{ schedule: string; now: number; limit: number }, RunState>(
-  source,
-  'unfinishedBefore',
-)
-const newestWaiting = statement<{ schedule: string; limit: number }, RunState>(source, 'newestWaiting')
-
 /** How many unfinished runs the planner gets at most, and how many of the newest that wait. */
 const ENOUGH = 1_000
 
-function unfinishedOf({ db, now }: Tx, schedule: string): Unfinished[] {
-  const before = db.all(unfinishedBefore, { schedule, now, limit: ENOUGH })
-  const waiting = db.all(newestWaiting, { schedule, limit: ENOUGH })
-  return [...before, ...[...waiting].reverse()].map(({ state, attempt, origin, tick }) => ({
+function unfinishedOf(tx: Tx, schedule: string): Unfinished[] {
+  return unfinishedRuns(tx, schedule, ENOUGH).map(({ state, attempt, origin, tick }) => ({
     state: state as Unfinished['state'],
     started: attempt > 0,
     ...(origin === 'tick' && tick !== null ? { tick } : {}),
@@ -107,9 +96,8 @@ function unfinishedOf({ db, now }: Tx, schedule: string): Unfinished[] {
 
 /** Carries out what a plan says about earlier runs. */
 function makeRoom(tx: Tx, schedule: string, { retractThrough, cancelUnfinished }: Plan): void {
-  for (const { run: id, tick } of retractThrough === undefined ? [] : unclaimedTicks(tx, schedule)) {
-    const run = tick <= (retractThrough ?? tick) ? findRun(tx.db, id) : undefined
-    if (run !== undefined) skipRun(tx, run, 'missed')
+  for (const run of retractThrough === undefined ? [] : unclaimedRuns(tx, schedule)) {
+    if (run.tick !== null && run.tick <= (retractThrough ?? run.tick)) skipRun(tx, run, 'missed')
   }
   if (cancelUnfinished) makeWay(tx, schedule)
 }
@@ -132,17 +120,18 @@ function moveOf({ id }: DueRow, { cursor, remaining, nextAt, dueAt }: Plan) {
 }
 
 // One statement for all ticks of a transaction: with one for each, bench `ticks` takes twice as long.
-const recordTicks = statement<{ ticks: string; now: number }>(source, 'recordTicks')
-const moveCursors = statement<{ moves: string; line: number; now: number }>(source, 'moveCursors')
+const recordTicks = change<{ ticks: string }>(source, 'recordTicks')
+const moveCursors = change<{ moves: string; line: number }>(source, 'moveCursors')
 
 /** Returns how many ticks were new. */
-function write({ db, now, wakes }: Tx, ticks: readonly TickColumns[], moves: readonly MoveColumns[]): number {
-  wakes.add('schedules')
+function write(tx: Tx, ticks: readonly TickColumns[], moves: readonly MoveColumns[]): number {
+  tx.wakes.add('schedules')
   if (moves.length > 0) {
-    const line = nextNumber(db, 'due line', moves.length) - moves.length + 1
-    db.run(moveCursors, { moves: JSON.stringify(moves), line, now })
+    const line = versionNow(tx)
+    takeVersion(tx, line + moves.length - 1)
+    moveCursors(tx, { moves: JSON.stringify(moves), line })
   }
   if (ticks.length === 0) return 0
-  wakes.add('runs')
-  return db.run(recordTicks, { ticks: JSON.stringify(ticks), now })
+  tx.wakes.add('runs')
+  return recordTicks(tx, { ticks: JSON.stringify(ticks) })
 }

@@ -3,23 +3,23 @@ import { afterPrefix, textOrder } from '../../../core/names/text-order.js'
 import type { Schedule, ScheduleState } from '../../../core/schedules/schedule.js'
 import type { Page, ScheduleQuery } from '../../../core/store.js'
 import type { SqliteFile } from '../connection/file.js'
-import { type Given, statement, withConditions } from '../connection/statements.js'
+import { type Given, row, rowsOf, statement, withConditions } from '../connection/statements.js'
 import type { Snapshot } from '../connection/tx.js'
 import source from './list.sql'
 import { type ScheduleRow, toSchedule } from './schedule-codec.js'
 
-const selectSchedule = statement<{ id: string }, ScheduleRow>(source, 'getSchedule')
+const selectSchedule = row<{ id: string }, ScheduleRow>(source, 'getSchedule')
 
-export function getSchedule({ db }: Snapshot, id: string): Schedule | undefined {
-  const row = db.get(selectSchedule, { id })
+export function getSchedule(snapshot: Snapshot, id: string): Schedule | undefined {
+  const row = selectSchedule(snapshot, { id })
   return row === undefined ? undefined : toSchedule(row)
 }
 
 type Window = { after: string; upTo: string; prefix: string; limit: number }
 type End = { after: string; prefix: string; beyond: string; window: number }
 
-const listWindow = statement<Window, ScheduleRow>(source, 'listSchedules')
-const selectEnd = statement<End, { id: string }>(source, 'windowEnd')
+const listWindow = statement(source, 'listSchedules')
+const windowEnd = row<End, { id: string }>(source, 'windowEnd')
 
 /** How many schedules one read may pass over: a search for the few among many must not block the event loop. */
 const WINDOW = 2_000
@@ -29,18 +29,18 @@ export async function listSchedules(file: SqliteFile, query: ScheduleQuery): Pro
   const { prefix = '', limit, look = Number.POSITIVE_INFINITY } = query
   checkPageLimit(limit)
   const { conditions, given } = filters(query)
-  const select = withConditions<Window & Given, ScheduleRow>(listWindow, conditions)
+  const select = rowsOf<Window & Given, ScheduleRow>(withConditions(listWindow, conditions))
   const items: Schedule[] = []
   const beyond = afterPrefix(prefix)
   let after = query.after === undefined || textOrder(query.after, prefix) < 0 ? beforeAll(prefix) : query.after
   for (let looked = 0; items.length <= limit && textOrder(after, beyond) < 0; looked += WINDOW) {
     const from = after
     if (looked >= look) return { items, next: from }
-    const [upTo, rows] = await file.read(({ db }) => {
+    const [upTo, rows] = await file.read((snapshot) => {
       const window = { after: from, prefix, beyond, window: WINDOW }
-      const end = conditions.length === 0 ? beyond : (db.get(selectEnd, window)?.id ?? beyond)
+      const end = conditions.length === 0 ? beyond : (windowEnd(snapshot, window)?.id ?? beyond)
       const missing = limit + 1 - items.length
-      return [end, db.all(select, { ...given, after: from, upTo: end, prefix, limit: missing })] as const
+      return [end, select(snapshot, { ...given, after: from, upTo: end, prefix, limit: missing })] as const
     })
     items.push(...rows.map((row) => toSchedule(row)))
     after = upTo

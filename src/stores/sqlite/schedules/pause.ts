@@ -12,7 +12,7 @@ export function pauseSchedule(tx: Tx, id: string, note: string | undefined): Sch
   if (before === undefined) return undefined
   if (before.pausedAt !== undefined && before.pauseNote === note) return before
   const version = versionNow(tx)
-  takeVersion(tx.db, version)
+  takeVersion(tx, version)
   const { schedule, takeBack } = decidePause(before, unclaimedTicks(tx, id), version, tx.now, note)
   takeBackTicks(tx, id, takeBack)
   writeSchedule(tx, schedule)
@@ -23,7 +23,7 @@ export function resumeSchedule(tx: Tx, id: string): Schedule | undefined {
   const before = getSchedule(tx, id)
   if (before?.pausedAt === undefined) return before
   const version = versionNow(tx)
-  takeVersion(tx.db, version)
+  takeVersion(tx, version)
   const { schedule, skips } = decideResume(before, version, tx.now)
   for (const range of skips) addSkip(tx, id, range)
   writeSchedule(tx, schedule)

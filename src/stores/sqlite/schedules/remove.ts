@@ -1,6 +1,6 @@
 import { decideRemove } from '../../../core/schedules/declare.js'
 import type { RemoveResult } from '../../../core/store.js'
-import { statement } from '../connection/statements.js'
+import { change } from '../connection/statements.js'
 import type { Tx } from '../connection/tx.js'
 import { type Steps, stepwise } from '../connection/write-queue.js'
 import { unfinishedRuns } from '../runs/enqueue.js'
@@ -19,13 +19,9 @@ export function removeSchedules(tx: Tx, ids: readonly string[], ifVersion?: numb
     for (const run of unfinishedRuns(tx, id)) {
       if (run.origin === 'tick' && run.attempt > 0 && run.state !== 'running') endRun(tx, run, 'cancelled')
     }
-    forgetSchedule(tx, id)
+    forgetSchedule(tx, { id })
     return 'removed'
   })
 }
 
-const forgetStatement = statement<{ id: string }>(source, 'forgetSchedule')
-
-export function forgetSchedule({ db }: Tx, id: string): void {
-  db.run(forgetStatement, { id })
-}
+export const forgetSchedule = change<{ id: string }>(source, 'forgetSchedule')

@@ -64,10 +64,9 @@ export function toPlannable(row: DueRow): Plannable {
 /** The parameters of `writeSchedule` in `put.sql`. */
 export type ScheduleColumns = ReturnType<typeof scheduleColumns>
 
-export function scheduleColumns(schedule: Schedule, line: number) {
+export function scheduleColumns(schedule: Schedule) {
   const { definition } = schedule
   const { target, app = null } = definition
-  const { key, keyLimit, keyWhenBusy, unstamped } = keyColumns(definition.key)
   return {
     id: schedule.id,
     version: schedule.version,
@@ -79,16 +78,13 @@ export function scheduleColumns(schedule: Schedule, line: number) {
     options: targetOptions(target),
     priority: definition.priority,
     keep: definition.keep,
-    key,
-    keyLimit,
-    keyWhenBusy,
-    unstamped,
+    ...keyColumns(definition.key),
     anchor: schedule.anchor,
     cursor: schedule.cursor,
     remaining: schedule.remaining ?? null,
     nextAt: schedule.nextAt ?? null,
     dueAt: schedule.dueAt ?? null,
-    line,
+    line: schedule.version,
     createdAt: schedule.createdAt,
     updatedAt: schedule.updatedAt,
     pausedAt: schedule.pausedAt ?? null,

@@ -4,7 +4,7 @@
  */
 import { failure, quote } from '../../../core/errors.js'
 import type { Connection } from '../connection/connection.js'
-import { type Nothing, statement } from '../connection/statements.js'
+import { type Nothing, row, statement } from '../connection/statements.js'
 import indexes from './indexes.sql'
 import source from './migrate.sql'
 import tables from './tables.sql'
@@ -25,19 +25,19 @@ export const INDEXES: ReadonlyMap<string, string> = new Map(
   ]),
 )
 
-const existing = statement<{ names: string }, { name: string | null }>(source, 'existing')
-const metaColumns = statement<Nothing, { columns: string | null }>(source, 'metaColumns')
+const existing = row<{ names: string }, { name: string | null }>(source, 'existing')
+const metaColumns = row<Nothing, { columns: string | null }>(source, 'metaColumns')
 const makeMeta = statement(source, 'makeMeta')
-const versionOf = statement<Nothing, { value: number }>(source, 'versionOf')
-const setVersion = statement<{ version: number }>(source, 'setVersion')
+const versionOf = row<Nothing, { value: number }>(source, 'versionOf')
+const setVersion = statement(source, 'setVersion')
 
 /** The version of a file; 0 when it has no tables of Belfry. Refuses a file where other tables have our names. */
 export function schemaVersion(db: Connection, file: string): number {
   // The names are read first: if another process migrates between these reads, the later ones see all that it created.
-  const name = db.get(existing, { names: JSON.stringify(['belfry_meta', ...NAMES]) })?.name
+  const name = existing({ db }, { names: JSON.stringify(['belfry_meta', ...NAMES]) })?.name
   if (name === null || name === undefined) return 0
-  const hasMeta = db.get(metaColumns, {})?.columns === 'name,value'
-  const version = hasMeta ? db.get(versionOf, {})?.value : undefined
+  const hasMeta = metaColumns({ db }, {})?.columns === 'name,value'
+  const version = hasMeta ? versionOf({ db }, {})?.value : undefined
   if (version !== undefined) return version
   throw failure(
     'STORE_INVALID',
@@ -59,9 +59,7 @@ export function migrate(db: Connection, file: string): number {
   const version = schemaVersion(db, file)
   checkVersion(version, file)
   if (version === SCHEMA_VERSION) return version
-  db.run(makeMeta, {})
-  for (const migration of MIGRATIONS.slice(version)) db.exec(migration)
-  db.run(setVersion, { version: SCHEMA_VERSION })
+  db.exec(migrationSql(version))
   return version
 }
 

@@ -6,9 +6,7 @@
 
 -- Numbers that only grow.
 create table belfry_counters (name text primary key, value integer not null) without rowid;
-insert into belfry_counters values
-  ('schedule version', 0),  -- the last one that was given
-  ('due line', 0);          -- the last place in the line of due schedules
+insert into belfry_counters values ('schedule version', 0);  -- the last one that was given
 
 create table belfry_settings (name text primary key, value text not null) without rowid;
 

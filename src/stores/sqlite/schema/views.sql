@@ -1,11 +1,27 @@
--- Holders with the instant at which they expire: a run's key expires with the instance that runs it. Belfry reads this one
--- itself; the others are for people who look into the file.
+-- Holders with the instant at which they expire: a run's key expires with the instance that runs it. Belfry reads this one and
+-- the next one itself; the others are for people who look into the file.
 create view belfry_holders as
 select
   l.place, l.name, l.holder, l.token, l.run, l.instance, l.acquired_at, l.released,
   case when l.run is null then l.expires_at else coalesce(i.expires_at, 0) end as expires_at,
   (select r.mark from belfry_runs r where r.id = l.run) as run_mark
 from belfry_leases l left join belfry_instances i on l.run is not null and i.id = l.instance;
+
+-- The ready runs by target and priority, with the first instant of each. Every lookup goes from one queue of the index to the
+-- next, however many runs there are.
+create view belfry_queues as
+with recursive queues (target, priority, first_at) as (
+  select * from (
+    select target, priority, ready_at from belfry_runs where state = 'ready' order by target, priority, ready_at limit 1)
+  union all
+  select r.target, r.priority, r.ready_at
+  from queues q cross join belfry_runs r on r.id = coalesce(
+    (select id from belfry_runs where state = 'ready' and target = q.target and priority > q.priority
+      order by priority, ready_at limit 1),
+    (select id from belfry_runs where state = 'ready' and target > q.target
+      order by target, priority, ready_at limit 1))
+)
+select target, priority, first_at from queues;
 
 create view belfry_run as
 select

@@ -14,11 +14,11 @@ import { readRunId } from '../../../core/runs/run-id.js'
 import { fromText, toText } from '../../../core/runs/stored-text.js'
 import type { TransactResult } from '../../../core/store.js'
 import type { Connection } from '../connection/connection.js'
-import { statement } from '../connection/statements.js'
-import { isCurrent, loadRun } from '../runs/transitions.js'
+import { change } from '../connection/statements.js'
+import { isCurrent, runById } from '../runs/transitions.js'
 import source from './transact.sql'
 
-const commitRun = statement<{ run: number; token: number; result: string }>(source, 'commitRun')
+const commitRun = change<{ run: number; token: number; result: string }>(source, 'commitRun')
 
 type Work = (tx: unknown) => unknown
 
@@ -57,14 +57,14 @@ function rollBack(db: Connection): void {
 }
 
 function perform(db: Connection, id: number, token: number, work: Work): TransactResult {
-  const run = loadRun(db, id)
-  if (run === undefined || !isCurrent(db, run, token)) return 'stale'
+  const run = runById({ db }, { id })
+  if (run === undefined || !isCurrent({ db }, run, token)) return 'stale'
   // The work has committed before: it is not repeated.
   if (run.committed === 1) return { result: run.result === null ? null : fromText(run.result) }
   db.exec(`savepoint ${MARK}`)
   const result = jsonOf(whileOpen(db.driver.handle as { close?: unknown }, work))
   checkMark(db)
-  return db.run(commitRun, { run: id, token, result: toText(result) }) === 1 ? { result } : 'stale'
+  return commitRun({ db }, { run: id, token, result: toText(result) }) === 1 ? { result } : 'stale'
 }
 
 /** Runs the work with a handle that it cannot close: libsql would leave the transaction open, and the file locked. */
