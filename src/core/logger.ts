@@ -1,3 +1,5 @@
+import { cleanText } from './visible-text.js'
+
 /** The methods of a pino-shaped logger that Belfry calls: fields first, then the message. */
 export interface Logger {
   debug(fields: object, message: string): void
@@ -25,7 +27,7 @@ function writeLine(level: string, fields: object, message: string): void {
   const { err: { stack = '', ...err } = {}, ...rest } = fields as { readonly err?: { readonly stack?: string } }
   const shown = JSON.stringify({ ...rest, ...('err' in fields ? { err } : {}) })
   const calls = stack.slice(Math.max(stack.indexOf('\n    at '), 0))
-  process.stderr.write(`belfry ${level}: ${message} ${shown}${calls}\n`)
+  process.stderr.write(`${cleanText(`belfry ${level}: ${message} ${shown}${calls}`)}\n`)
 }
 
 /** A child logger with these fields, also for a logger without `child`. */

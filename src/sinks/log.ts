@@ -4,6 +4,7 @@ import { checkOptions } from '../core/checks/known-options.js'
 import { failure, quote } from '../core/errors.js'
 import type { Logger } from '../core/logger.js'
 import { DELIVERED, DELIVERY_OPTIONS, type DeliveryOptions, deliveryOptions, type Sink } from '../core/sink.js'
+import { cleanText } from '../core/visible-text.js'
 import { type OverrideOptions, overrideParser } from './overrides.js'
 
 export interface LogOptions extends DeliveryOptions {
@@ -14,7 +15,7 @@ export interface LogOptions extends DeliveryOptions {
 }
 
 const stdout: Pick<Logger, 'info'> = {
-  info: (fields, message) => void process.stdout.write(`${JSON.stringify({ message, ...fields })}\n`),
+  info: (fields, message) => void process.stdout.write(`${cleanText(JSON.stringify({ message, ...fields }))}\n`),
 }
 
 export function log(options: LogOptions = {}): Sink {

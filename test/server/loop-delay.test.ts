@@ -15,7 +15,7 @@ import { sqlite } from '../../src/stores/sqlite/index.js'
 import { freshPostgres } from '../servers/fresh-postgres.js'
 import { freshRedis } from '../servers/fresh-redis.js'
 
-const SIZE = Number(process.env.BELFRY_LOOP_SIZE ?? 20_000)
+const SIZE = Number(process.env.BELFRY_LOOP_SIZE ?? 5_000)
 const MOST_MS = 50
 const BATCH = 5_000
 

@@ -44,7 +44,7 @@ describe('the config file', () => {
   ])('is found in the working directory as %s', async (name, text, names) => {
     write('package.json', '{ "type": "module" }')
     write(name, text)
-    const file = await configFile({}, {}, folder)
+    const file = await configFile({}, {}, 'own', folder)
     expect(file?.path).toBe(name)
     const { sinks, port } = serveSettings({ flags: {}, env: {}, file })
     expect(port).toBe(0)
@@ -56,15 +56,17 @@ describe('the config file', () => {
   it('that is named on the command line is used; two files in the directory are refused', async () => {
     write('belfry.config.json', '{ "port": 1 }')
     write('other.json', '{ "port": 2 }')
-    expect(await configFile({ config: 'other.json' }, {}, folder)).toMatchObject({ values: { port: 2 } })
-    expect(await configFile({}, { BELFRY_CONFIG: join(folder, 'other.json') }, folder)).toMatchObject({
+    expect(await configFile({ config: 'other.json' }, {}, 'own', folder)).toMatchObject({ values: { port: 2 } })
+    expect(await configFile({}, { BELFRY_CONFIG: join(folder, 'other.json') }, 'own', folder)).toMatchObject({
       values: { port: 2 },
     })
     write('belfry.config.yaml', 'port: 3')
-    await expect(configFile({}, {}, folder)).rejects.toThrow(/belfry.config.json and belfry.config.yaml: keep one/)
+    await expect(configFile({}, {}, 'own', folder)).rejects.toThrow(
+      /belfry.config.json and belfry.config.yaml: keep one/,
+    )
     rmSync(join(folder, 'belfry.config.json'))
     rmSync(join(folder, 'belfry.config.yaml'))
-    expect(await configFile({}, {}, folder)).toBeUndefined()
+    expect(await configFile({}, {}, 'own', folder)).toBeUndefined()
   })
 
   it.each([
@@ -74,8 +76,8 @@ describe('the config file', () => {
     ['belfry.config.mjs', 'throw new Error("oh")', /cannot be read: oh/],
   ])('%s that holds %s is refused', async (name, text, reason) => {
     write(name, text)
-    await expect(configFile({}, {}, folder)).rejects.toMatchObject({ code: 'OPTION_INVALID' })
-    await expect(configFile({}, {}, folder)).rejects.toThrow(reason)
+    await expect(configFile({}, {}, 'own', folder)).rejects.toMatchObject({ code: 'OPTION_INVALID' })
+    await expect(configFile({}, {}, 'own', folder)).rejects.toThrow(reason)
   })
 })
 

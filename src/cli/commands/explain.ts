@@ -24,6 +24,7 @@ Examples:
     .action((id: string, { at, ...flags }: Flags & { readonly at?: string }) =>
       withClient(flags, async ({ client, out }) => {
         const { wallClock } = await import('../terminal/human-time.js')
+        const { cleanText } = await import('../terminal/clean-text.js')
         const schedule = await client.schedules.get(id)
         // A removed schedule can still be explained at an instant: its skips outlive it.
         if (schedule === undefined && at === undefined) throw await missingSchedule(client, id)
@@ -33,7 +34,7 @@ Examples:
         if (explanation.status === 'unknown-schedule') throw await missingSchedule(client, id)
         out.one(explanation, () => [
           `${out.style.bold(wallClock(Date.parse(explanation.at), zone))}  ${explanation.status}`,
-          explanation.text,
+          cleanText(explanation.text),
           ...(explanation.run === undefined ? [] : [out.style.dim(`belfry run ${explanation.run.id} shows more`)]),
         ])
       }),

@@ -3,6 +3,7 @@ import { closeSync, existsSync, openSync, readSync, statSync, truncateSync, writ
 import type { Command } from 'commander'
 import { BelfryError, failure, quote } from '../../core/errors.js'
 import { type CommandContext, type Flags, withClient, withClientOptions } from '../operator/client-options.js'
+import { cleanText } from '../terminal/clean-text.js'
 import { quotePath } from '../terminal/quote-path.js'
 
 interface ExportFlags extends Flags {
@@ -40,7 +41,11 @@ async function exportTo({ client, out }: CommandContext, { prefix, to, resume = 
     ...(after === undefined ? {} : { after }),
   })
   if (to === undefined) {
-    for await (const bytes of chunksOf(stream)) if (!process.stdout.write(bytes)) await once(process.stdout, 'drain')
+    const decoder = new TextDecoder()
+    for await (const bytes of chunksOf(stream)) {
+      const text = cleanText(decoder.decode(bytes, { stream: true }))
+      if (!process.stdout.write(text)) await once(process.stdout, 'drain')
+    }
     return
   }
   const file = fileErrors(to, () => openSync(to, after === undefined ? 'w' : 'a'))

@@ -5,6 +5,7 @@ import type { ClockChange } from '../../time/clock-changes.js'
 import { DST_GAPS, DST_REPEATS, type DstRule } from '../../time/cron.js'
 import { type Flags, withClient, withClientOptions } from '../operator/client-options.js'
 import { settingSources } from '../settings/config-file.js'
+import { writeLine } from '../terminal/clean-text.js'
 import type { Format } from '../terminal/output.js'
 
 interface NextOptions {
@@ -129,8 +130,9 @@ async function printRecords({ description, ticks, zone, changes }: Shown, output
     }
   })
   const dropped = changes.filter(({ kind }) => kind === 'dropped').map((change) => ({ named: namedTime(change) }))
-  if (output === 'json') process.stdout.write(`${JSON.stringify({ description, ticks: records, dropped }, null, 2)}\n`)
-  else for (const record of records) process.stdout.write(`${JSON.stringify(record)}\n`)
+  if (output === 'json')
+    writeLine(process.stdout, `${JSON.stringify({ description, ticks: records, dropped }, null, 2)}`)
+  else for (const record of records) writeLine(process.stdout, `${JSON.stringify(record)}`)
 }
 
 /** The local time that the expression names: "2026-03-29T02:30:00". */
@@ -157,17 +159,17 @@ async function printTable({ description, ticks, zone, changes }: Shown, now: num
   ])
   const style = styleFor(process.stdout)
   const show = (tick: number) => `${wallClock(tick, zone)}   ${style.dim(relative(tick, now, zone))}`
-  process.stdout.write(`${style.bold(description)}\n\n`)
+  writeLine(process.stdout, `${style.bold(description)}\n`)
   const rest = [...changes]
   for (const tick of ticks) {
     for (; rest[0] !== undefined && rest[0].at < tick; rest.shift())
-      process.stdout.write(`  ${style.yellow(noteOf(rest[0]))}\n`)
+      writeLine(process.stdout, `  ${style.yellow(noteOf(rest[0]))}`)
     const note = rest[0]?.at === tick ? rest.shift() : undefined
     process.stdout.write(`  ${show(tick)}${note === undefined ? '' : `   ${style.yellow(noteOf(note))}`}\n`)
   }
   if (ticks.length > 0) return
-  process.stdout.write(`  no more ticks${last === undefined ? '' : '; the last tick was'}\n`)
-  if (last !== undefined) process.stdout.write(`  ${show(last)}\n`)
+  writeLine(process.stdout, `  no more ticks${last === undefined ? '' : '; the last tick was'}`)
+  if (last !== undefined) writeLine(process.stdout, `  ${show(last)}`)
 }
 
 const NOTES: Readonly<Record<ClockChange['kind'], (time: string) => string>> = {

@@ -2,7 +2,7 @@ import { Command } from 'commander'
 import { failure, quote } from '../../core/errors.js'
 import type { ShownKey } from '../../stores/redis/schema/show.js'
 import { redisOptions, type StoreOptions, schemaOption, storeOption } from '../settings/open-store.js'
-import { cleanText } from '../terminal/clean-text.js'
+import { cleanText, writeLine } from '../terminal/clean-text.js'
 import { EXIT } from '../terminal/exit.js'
 
 export function redisCommand(command: Command): void {
@@ -37,11 +37,11 @@ async function show(key: string, member: string | undefined, options: StoreOptio
     throw failure('OPTION_INVALID', `${quote(key)} is no key of a Redis store: docs/redis.md lists them`)
   }
   if (found.length === 0) {
-    process.stderr.write(`there is no key ${quote(key)} in this store\n`)
+    writeLine(process.stderr, `there is no key ${quote(key)} in this store`)
     process.exitCode = EXIT.failure
     return
   }
-  process.stdout.write(`${found.flatMap(linesOf).join('\n')}\n`)
+  writeLine(process.stdout, `${found.flatMap(linesOf).join('\n')}`)
 }
 
 function linesOf({ key, about, size, members }: ShownKey): string[] {

@@ -50,7 +50,7 @@ Examples:
         import('../settings/config-file.js'),
         import('../settings/serve-settings.js'),
       ])
-      const file = await configFile(flags, process.env)
+      const file = await configFile(flags, process.env, 'own')
       const settings = serveSettings({ flags, env: process.env, file })
       const { runServe } = await import('../serve/run-serve.js')
       await runServe(settings)

@@ -5,6 +5,7 @@ import { BelfryError, quote } from '../../core/errors.js'
 import type { Store } from '../../core/store.js'
 import type { TokenInfo } from '../../server/security/tokens.js'
 import { durationMs } from '../../time/duration.js'
+import { writeLine } from '../terminal/clean-text.js'
 import type { Output } from '../terminal/output.js'
 import type { Column } from '../terminal/table.js'
 
@@ -60,8 +61,8 @@ Examples:
         await withStore(flags, 'create', async (store) => {
           const { token, info } = await new Tokens(store.records).create(wanted)
           await record(store, 'token.create', info.id, { ...wanted })
-          process.stderr.write(`token ${info.id}: ${summaryOf(info)}. It is shown only once:\n`)
-          process.stdout.write(`${token}\n`)
+          writeLine(process.stderr, `token ${info.id}: ${summaryOf(info)}. It is shown only once:`)
+          writeLine(process.stdout, `${token}`)
         })
       },
     )
@@ -106,7 +107,7 @@ Examples:
           throw new BelfryError('NOT_FOUND', `there is no token ${quote(id)}: belfry token list lists all`)
         }
         await record(store, 'token.revoke', id)
-        process.stderr.write(`token ${id}: revoked\n`)
+        writeLine(process.stderr, `token ${id}: revoked`)
       })
     })
 }
@@ -132,7 +133,7 @@ async function withStore(
     import('../settings/quiet-sqlite.js'),
   ])
   quietSqlite()
-  const file = await configFile({ ...flags }, process.env)
+  const file = await configFile({ ...flags }, process.env, 'own')
   const location = storeLocation(storeSettings({ flags: { ...flags }, env: process.env, file }))
   if (mode === 'must exist') location.mustExist()
   const store = await opened(await location.open())

@@ -17,7 +17,7 @@ import { quietSqlite } from '../settings/quiet-sqlite.js'
 import { storeSettings } from '../settings/serve-settings.js'
 import { Supervisor } from '../supervisor/supervisor.js'
 import { machineMs } from '../supervisor/supervisor-messages.js'
-import { cleanLine } from '../terminal/clean-text.js'
+import { cleanLine, writeLine } from '../terminal/clean-text.js'
 import { relative, wallClock } from '../terminal/human-time.js'
 import { quotePath } from '../terminal/quote-path.js'
 import { styleFor } from '../terminal/style.js'
@@ -40,7 +40,7 @@ export async function runCrontab(file: string, flags: CrontabFlags): Promise<voi
   const programs = lines.map(lineProgram)
   const shutdown = shutdownSignal()
   quietSqlite()
-  const location = storeLocation(storeSettings(await settingSources(flags)))
+  const location = storeLocation(storeSettings(await settingSources(flags, 'own')))
   const leaseMs = leaseOf(flags)
   const belfry = createBelfry({
     ...{ store: await location.open(), app: `crontab/${name}`, logger: stderrLogger },
@@ -150,10 +150,13 @@ function showLines(lines: readonly CrontabLine[]): void {
     const [next] = line.between(now, Number.POSITIVE_INFINITY, 1)
     const when = next === undefined ? 'never' : `${wallClock(next, timezone)}  (${relative(next, now, timezone)})`
     const who = user === undefined ? '' : `as ${user}: `
-    process.stdout.write(`line ${number}  ${hash}  ${line.describe()}\n  next ${when}\n  ${who}${cleanLine(command)}\n`)
+    writeLine(
+      process.stdout,
+      `line ${number}  ${hash}  ${line.describe()}\n  next ${when}\n  ${who}${cleanLine(command)}`,
+    )
   }
 }
 
 function say(message: string): void {
-  process.stderr.write(`${style.dim(new Date().toISOString().slice(11, 19))}  ${cleanLine(message)}\n`)
+  writeLine(process.stderr, `${style.dim(new Date().toISOString().slice(11, 19))}  ${cleanLine(message)}`)
 }

@@ -1,5 +1,6 @@
 import { join } from 'node:path'
 import type { Belfry } from '../../belfry.js'
+import { writeLine } from '../terminal/clean-text.js'
 import { type Style, styleFor } from '../terminal/style.js'
 import { DEMO } from './demo.js'
 import type { DemoApi } from './demo-api.js'
@@ -14,7 +15,7 @@ export async function runDev(replicas: number): Promise<void> {
   const folder = makeDemoFolder()
   const style = styleFor(process.stdout)
   const print = (line: string | undefined) => {
-    if (line !== undefined && process.stdout.writable) process.stdout.write(`${line}\n`)
+    if (line !== undefined && process.stdout.writable) writeLine(process.stdout, `${line}`)
   }
   print(headline(replicas, style))
   const path = join(folder, 'belfry.db')

@@ -5,6 +5,7 @@
  *
  *     sent ─────────────────────────────────── SIGTERM ──── SIGKILL ── 5 % ── expiry
  */
+
 import { randomUUID } from 'node:crypto'
 import { constants } from 'node:os'
 import { located } from '../../api/located.js'
@@ -15,6 +16,7 @@ import type { LockExecFlags } from '../commands/lock.js'
 import { waitMs } from '../operator/wait-for-run.js'
 import { NotStarted, type SupervisedProgram, Supervisor } from '../supervisor/supervisor.js'
 import { machineMs, type ProgramEnd } from '../supervisor/supervisor-messages.js'
+import { writeLine } from '../terminal/clean-text.js'
 import { interruption } from '../terminal/interruption.js'
 import { keepLease } from './keep-lease.js'
 
@@ -58,7 +60,7 @@ export async function lockExec(
     stopForwarding()
     await stopRenewing()
     if (lost === undefined) lost = await release(client, name, lease)
-    if (lost !== undefined) process.stderr.write(`belfry: the lock "${name}" was lost: ${lost}\n`)
+    if (lost !== undefined) writeLine(process.stderr, `belfry: the lock "${name}" was lost: ${lost}`)
     return lost !== undefined && code === 0 ? 1 : code
   } finally {
     supervisor.close()
@@ -98,7 +100,7 @@ async function acquire(
       if (lease !== undefined) return await withKnownStart(client, { lease, sentAt }, ttlMs)
       signal.throwIfAborted()
       if (machineMs() >= untilMs) throw refusal(name, patienceMs)
-      if (isFirst) process.stderr.write(`belfry: waiting for the lock "${name}"\n`)
+      if (isFirst) writeLine(process.stderr, `belfry: waiting for the lock "${name}"`)
     }
   } catch (error) {
     if (!signal.aborted) throw error
@@ -144,7 +146,7 @@ async function exitCode(program: SupervisedProgram, file: string): Promise<numbe
   } catch (error) {
     if (!(error instanceof NotStarted)) throw error
     const isMissing = error.code === 'ENOENT'
-    process.stderr.write(`belfry: ${file}: ${isMissing ? 'there is no such program' : error.message}\n`)
+    writeLine(process.stderr, `belfry: ${file}: ${isMissing ? 'there is no such program' : error.message}`)
     return isMissing ? 127 : 126
   }
 }

@@ -1,4 +1,5 @@
 /** The log of `belfry serve`: readable lines for the main events, or JSON lines for everything. */
+
 import type { Belfry } from '../../belfry.js'
 import type { Json } from '../../core/checks/json.js'
 import { errorRecord } from '../../core/errors.js'
@@ -6,6 +7,7 @@ import { type Logger, silentLogger } from '../../core/logger.js'
 import { redacted, redactedText } from '../../server/security/redacted.js'
 import { clockTime } from '../dev/run-lines.js'
 import type { ServeSettings } from '../settings/serve-settings.js'
+import { cleanText, writeLine } from '../terminal/clean-text.js'
 import { type Style, styleFor } from '../terminal/style.js'
 
 export interface ServeLog {
@@ -30,6 +32,7 @@ async function jsonLog(level: string): Promise<ServeLog> {
     timestamp: pino.stdTimeFunctions.isoTime,
     formatters: { log: withoutSecrets, level: (label) => ({ level: label }) },
     hooks: {
+      streamWrite: cleanText,
       logMethod([fields, message], log) {
         log.call(this, fields, redactedText(String(message)))
       },
@@ -45,7 +48,7 @@ function withoutSecrets(fields: Record<string, unknown>): Record<string, unknown
 
 function textLog(level: string, style: Style): ServeLog {
   const line = (message: string) => {
-    process.stdout.write(`${style.dim(clockTime(Date.now()))}  ${message}\n`)
+    writeLine(process.stdout, `${style.dim(clockTime(Date.now()))}  ${message}`)
   }
   const withFields = (paint: (text: string) => string) => (fields: object, message: string) =>
     line(`${paint(redactedText(message))} ${style.dim(JSON.stringify(withoutSecrets({ ...fields })))}`)

@@ -2,6 +2,7 @@
 import { failure } from '../../core/errors.js'
 import { FORMATS } from '../terminal/output.js'
 import {
+  type Found,
   oneOf,
   optional,
   readFound,
@@ -36,6 +37,7 @@ export function targetOf(sources: SettingSources): Target {
   if (store !== undefined && (url === undefined || store.precedence > url.precedence)) {
     return { store: readFound(store, text), ...(schema === undefined ? {} : { schema }) }
   }
+  if (url !== undefined) mustNotBeFound(url, find('token'), sources)
   const credential = token === undefined ? {} : { token }
   if (url === undefined) return { url: DEFAULT_URL, isDefault: true, ...credential }
   return { url: checkUrl(readFound(url, text), url.where), isDefault: false, ...credential }
@@ -43,6 +45,16 @@ export function targetOf(sources: SettingSources): Target {
 
 export function formatOf(sources: SettingSources) {
   return resolveSettings(TABLE, sources).output
+}
+
+/** A config file that was merely found must not decide where the user's token is sent. */
+function mustNotBeFound(url: Found, token: Found | undefined, { file }: SettingSources): void {
+  const isFound = url.precedence === 1 && file?.isNamed === false
+  if (!isFound || token === undefined || token.precedence === 1) return
+  throw failure(
+    'OPTION_INVALID',
+    `${token.where} is not sent to the url of ${file.path}, which was only found in this folder: give the url with BELFRY_URL or --url, or name the file with --config ${file.path}`,
+  )
 }
 
 function checkUrl(url: string, where: string): string {

@@ -1,16 +1,25 @@
-/** Names, notes and errors come from others: their control characters must not reach the terminal. */
-const CONTROLS = /[\p{Cc}\u2028\u2029\u202a-\u202e\u2066-\u2069]/gu
+/** What commands write: every text passes here, so that no control character reaches the terminal but the colours of `Style`. */
+import { cleanText } from '../../core/visible-text.js'
+import { hasColours } from './style.js'
 
-/** Keeps line breaks and tabs, and shows other control characters as escapes. */
-export function cleanText(text: string): string {
-  return text.replaceAll(CONTROLS, (char) => (char === '\n' || char === '\t' ? char : escaped(char)))
+export { cleanLine, cleanText } from '../../core/visible-text.js'
+
+/** The codes of `Style`. */
+const COLOURS = new RegExp(`(${String.fromCharCode(27)}\\[(?:1|2|22|31|32|33|36|39)m)`)
+
+interface Terminal {
+  readonly isTTY?: boolean
+  write(text: string): boolean
 }
 
-/** Like `cleanText`, but on one line: line breaks and tabs become spaces. */
-export function cleanLine(text: string): string {
-  return text.replaceAll(CONTROLS, (char) => (char === '\n' || char === '\t' ? ' ' : escaped(char)))
+/** Writes text with its line break. Colours pass only on a terminal: elsewhere `Style` makes none. */
+export function writeLine(stream: Terminal, text: string): boolean {
+  return stream.write(`${hasColours(stream) ? coloured(text) : cleanText(text)}\n`)
 }
 
-function escaped(char: string): string {
-  return `\\u${(char.codePointAt(0) ?? 0).toString(16).padStart(4, '0')}`
+function coloured(text: string): string {
+  return text
+    .split(COLOURS)
+    .map((part, at) => (at % 2 === 1 ? part : cleanText(part)))
+    .join('')
 }

@@ -2,7 +2,7 @@
  * The output of a command. Results go to standard output, as a table for people or as JSON for programs; notes go to standard
  * error.
  */
-import { cleanText } from './clean-text.js'
+import { cleanText, writeLine } from './clean-text.js'
 import { type Style, styleFor } from './style.js'
 import { type Column, tableLines } from './table.js'
 
@@ -26,7 +26,7 @@ export class Output {
 
   /** A line on standard error. */
   note(text: string): void {
-    process.stderr.write(`${cleanText(text)}\n`)
+    writeLine(process.stderr, text)
   }
 
   /** A note after the list, so that a long list does not scroll it away. */
@@ -35,7 +35,7 @@ export class Output {
   }
 
   line(text: string): void {
-    process.stdout.write(`${text}\n`)
+    writeLine(process.stdout, text)
   }
 
   /** One result: JSON for programs, `text` for people. */
@@ -66,7 +66,8 @@ export class Output {
   async #array(items: AsyncIterable<unknown> | Iterable<unknown>): Promise<void> {
     let count = 0
     for await (const item of items) {
-      process.stdout.write(`${count === 0 ? '[' : ','}\n  ${JSON.stringify(item, null, 2).replaceAll('\n', '\n  ')}`)
+      const json = cleanText(JSON.stringify(item, null, 2)).replaceAll('\n', '\n  ')
+      process.stdout.write(`${count === 0 ? '[' : ','}\n  ${json}`)
       count += 1
     }
     this.line(count === 0 ? '[]' : '\n]')

@@ -1,4 +1,5 @@
 /** A progress bar on one line of the terminal. Without a terminal it prints nothing. */
+import { cleanLine } from './clean-text.js'
 import { styleFor } from './style.js'
 
 const EVERY_MS = 100
@@ -17,7 +18,7 @@ export class ProgressBar {
     const width = Math.max((process.stderr.columns || 80) - 1, 20)
     const bar = share === undefined ? '' : `${this.#bar(share)} `
     const room = width - (share === undefined ? 0 : CELLS + 6)
-    process.stderr.write(`${CLEAR}${bar}${text.slice(0, room)}`)
+    process.stderr.write(`${CLEAR}${bar}${cleanLine(text).slice(0, room)}`)
   }
 
   /** Clears the line for other output. */

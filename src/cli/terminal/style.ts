@@ -8,8 +8,12 @@ export interface Style {
   cyan(text: string): string
 }
 
+export function hasColours(stream: { readonly isTTY?: boolean }): boolean {
+  return stream.isTTY === true && !process.env.NO_COLOR && process.env.TERM !== 'dumb'
+}
+
 export function styleFor(stream: { readonly isTTY?: boolean }): Style {
-  const colourful = stream.isTTY === true && !process.env.NO_COLOR && process.env.TERM !== 'dumb'
+  const colourful = hasColours(stream)
   const paint = (open: number, close: number) => (text: string) =>
     colourful ? `\u001b[${open}m${text}\u001b[${close}m` : text
   return {
