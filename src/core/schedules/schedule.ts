@@ -57,7 +57,12 @@ export function scheduleState(schedule: Schedule): ScheduleState {
   return schedule.pausedAt === undefined ? 'active' : 'paused'
 }
 
-export function plannable({ id, definition, anchor, cursor, remaining, pausedAt }: Schedule): Plannable {
+/** What a plan is made from: a schedule, of which the payload does not matter. */
+export interface PlannedSchedule extends Pick<Schedule, 'id' | 'anchor' | 'cursor' | 'remaining' | 'pausedAt'> {
+  readonly definition: Omit<ScheduleDefinition, 'payload'>
+}
+
+export function plannable({ id, definition, anchor, cursor, remaining, pausedAt }: PlannedSchedule): Plannable {
   const { timeline, startsAt, endsAt, overlap, missed, deadlineMs, jitterMs } = definition
   return {
     id,

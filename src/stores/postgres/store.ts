@@ -57,7 +57,9 @@ export function operationsOn(db: Database, wakes: Wakes): Omit<Store, 'open' | '
   const puts = new CoalescedWrites<ScheduleWrite, PutResult>(put, { nameOf })
   const versioned = new CoalescedWrites<ScheduleWrite, PutResult>(put, { nameOf })
   const acquisitions = new CoalescedWrites<AcquireRequest, AcquireResult>((asked) => acquireLocks(db, asked), LOCKS)
-  const releases = new CoalescedWrites<ReleaseRequest, Released>((given) => releaseLocks(db, wakes, given), LOCKS)
+  const releases = new CoalescedWrites<ReleaseRequest, Released>((given) => releaseLocks(db, wakes, given), {
+    ...{ ...LOCKS, nameOf: ({ name }) => name },
+  })
   const enqueues = new CoalescedWrites<NewRun, EnqueueResult>((runs) => enqueueRuns(db, runs))
 
   function op<Args extends readonly unknown[], Result>(work: (db: Database, ...args: Args) => Promise<Result>) {

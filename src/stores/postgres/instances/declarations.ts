@@ -6,7 +6,7 @@ import { declarationCodec } from './instance-codec.js'
 const LIST = `select ${declarationCodec.select('d')} from belfry.declarations d where d.app = $1 order by d.seq`
 
 export async function listDeclared(db: Database, app: string): Promise<DeclaredSet[]> {
-  return (await db.read(LIST, [app])).map((row) => declarationCodec.read(row))
+  return (await db.read(LIST, [app])).map(declarationCodec.read)
 }
 
 const DECLARE = `insert into belfry.declarations (app, hash, release, schedules, first_seen_at, alive_at)

@@ -1,26 +1,20 @@
 /** Instances, jobs and declarations as rows. */
 import type { AttemptRef, Instance, InstanceInfo, JobInfo } from '../../../core/instances/instance.js'
 import type { DeclaredSet } from '../../../core/store.js'
-import type { Row } from '../connection/database.js'
 import { runNumber } from '../runs/run-codec.js'
 import { columnsOf, integer, json, listOf, optional, type RowCodec, text } from '../schema/sql-function.js'
 
-const instances = columnsOf({
-  info: json<InstanceInfo>(),
-  joinedAt: integer,
-  beatAt: integer,
-  expiresAt: integer,
-})
+const instances = columnsOf({ info: json<InstanceInfo>(), joinedAt: integer, beatAt: integer, expiresAt: integer })
 
 export const instanceCodec: RowCodec<Instance> = {
   select: instances.select,
-  read: (row, from) => {
-    const { info, ...instants } = instances.read(row, from)
+  read: (row) => {
+    const { info, ...instants } = instances.read(row)
     return { ...info, ...instants }
   },
 }
 
-const declarations = columnsOf({
+export const declarationCodec: RowCodec<DeclaredSet> = columnsOf({
   hash: text,
   release: optional(text),
   schedules: json<string[]>(),
@@ -28,15 +22,7 @@ const declarations = columnsOf({
   aliveAt: integer,
 })
 
-export const declarationCodec: RowCodec<DeclaredSet> = {
-  select: declarations.select,
-  read: (row, from) => {
-    const { release, ...set } = declarations.read(row, from)
-    return release === undefined ? set : { ...set, release }
-  },
-}
-
-export const toJob = ([info]: Row): JobInfo => JSON.parse(info ?? '{}') as JobInfo
+export const jobCodec = columnsOf({ info: json<JobInfo>() })
 
 /** Jobs, as `belfry.job_declaration`. */
 export const jobRows = listOf('job_declaration', (job: JobInfo) => ({ name: job.name, info: JSON.stringify(job) }))

@@ -1,8 +1,8 @@
-/** Leases as rows, and as what the database tells of a lock that was handed to a waiter. */
+/** Leases as rows, and requests as lists of rows. */
 import type { AcquireRequest, Lease, ReleaseRequest, RenewRequest } from '../../../core/locks/lease.js'
-import { boolean, columnsOf, integer, listOf, optional, type RowCodec, text } from '../schema/sql-function.js'
+import { columnsOf, flag, integer, listOf, optional, type RowCodec, text } from '../schema/sql-function.js'
 
-/** What the holder of a lease is told of it. */
+/** What the holder of a lock is told of its lease. */
 export const grantColumns = {
   name: text,
   holder: text,
@@ -13,39 +13,12 @@ export const grantColumns = {
 }
 
 /** Of `belfry.lease_times`. */
-export const leaseColumns = { ...grantColumns, run: optional(text), released: boolean }
+export const leaseColumns = { ...grantColumns, run: optional(text), released: flag }
 
-const columns = columnsOf(leaseColumns)
+export const leaseCodec: RowCodec<Lease> = columnsOf(leaseColumns)
 
-export const leaseCodec: RowCodec<Lease> = {
-  select: columns.select,
-  read: (row, from) => leaseOf(columns.read(row, from)),
-}
-
-interface LeaseValues {
-  readonly name: string
-  readonly holder: string
-  readonly token: number
-  readonly acquiredAt: number
-  readonly expiresAt: number
-  readonly instance?: string | null | undefined
-  readonly run?: string | undefined
-  readonly released?: boolean
-}
-
-export function leaseOf(values: LeaseValues): Lease {
-  const { name, holder, token, acquiredAt, expiresAt, instance, run, released = false } = values
-  return {
-    ...{ name, holder, token, acquiredAt, expiresAt },
-    ...(instance === null || instance === undefined ? {} : { instance }),
-    ...(run === undefined ? {} : { run }),
-    ...(released ? { released } : {}),
-  }
-}
-
-/** A lease that was handed to a waiter, as the notification tells it. */
+/** The waiter that a lock was handed to, as the notification tells it. */
 export interface Handed {
-  readonly name: string
   readonly holder: string
 }
 

@@ -12,7 +12,7 @@ const INSPECT = `select ${leaseCodec.select('l')} from belfry.lease_times l
   where l.name = $1 and l.counts_until > ${NOW} order by l.token`
 
 export async function inspectLease(db: Database, name: string): Promise<Lease[]> {
-  return (await db.read(INSPECT, [name])).map((row) => leaseCodec.read(row))
+  return (await db.read(INSPECT, [name])).map(leaseCodec.read)
 }
 
 const LIST = `select ${leaseCodec.select('l')} from belfry.lease_times l where (l.name, l.holder) > ($1, $2)
@@ -27,7 +27,7 @@ export async function listLeases(
   checkPageLimit(limit)
   const [name = '', holder = ''] = after.split('\n')
   const rows = await db.read(LIST, [name, holder, prefix, afterPrefix(prefix), limit + 1])
-  const items = rows.slice(0, limit).map((row) => leaseCodec.read(row))
+  const items = rows.slice(0, limit).map(leaseCodec.read)
   const last = items.at(-1)
   return rows.length > limit && last !== undefined ? { items, next: `${last.name}\n${last.holder}` } : { items }
 }

@@ -1,7 +1,7 @@
 import type { Lease, RenewRequest } from '../../../core/locks/lease.js'
 import type { Database } from '../connection/database.js'
 import { callAll, integer, optional, sqlFunction } from '../schema/sql-function.js'
-import { leaseColumns, leaseOf, renewalRows } from './lease-codec.js'
+import { leaseColumns, renewalRows } from './lease-codec.js'
 import source from './renew.sql'
 
 const renew = sqlFunction({
@@ -23,6 +23,6 @@ export async function renewLeases(
     (proof) => callAll(db, renew, { renewals: requests, proofNumber: isRemote ? null : proof }, { ttlMs }),
     options,
   )
-  const renewed = new Map(rows.map(({ place, ...lease }) => [place, leaseOf(lease)]))
+  const renewed = new Map(rows.map(({ place, ...lease }) => [place, lease]))
   return requests.map((_, at) => renewed.get(at + 1))
 }

@@ -2,17 +2,17 @@ import type { Json } from '../../../core/checks/json.js'
 import { checkPageLimit } from '../../../core/checks/page-limit.js'
 import { checkRecordName, type RecordQuery, type RecordWrite, type StoredRecord } from '../../../core/records/record.js'
 import type { Page, RecordPutResult } from '../../../core/store.js'
-import type { Database, Row } from '../connection/database.js'
-import { columnsOf, integer, json, optional, text } from '../schema/sql-function.js'
+import type { Database } from '../connection/database.js'
+import { columnsOf, integer, json, optional, type RowCodec, text } from '../schema/sql-function.js'
 
-const columns = columnsOf({
+const codec: RowCodec<StoredRecord> = columnsOf({
   kind: text,
   id: text,
   body: json<Json>(),
   writtenAt: integer,
   expiresAt: optional(integer),
 })
-const COLUMNS = columns.select('r')
+const COLUMNS = codec.select('r')
 const NOW = '(select belfry.now_us() / 1000)'
 const LIVE = `(r.expires_at is null or r.expires_at > ${NOW})`
 
@@ -31,7 +31,7 @@ export async function putRecord(db: Database, write: RecordWrite): Promise<Recor
     const ttl = ttlMs === undefined ? null : Math.ceil(ttlMs)
     const [row] = await db.write(PUT, [kind, id, JSON.stringify(body), ttl, ifAbsent])
     // What was written need not come back to be known.
-    if (row !== undefined) return { written: true, record: { ...toRecord(row), body } }
+    if (row !== undefined) return { written: true, record: { ...codec.read(row), body } }
     const record = await getRecord(db, kind, id)
     // Gone since it stood in the way: then it does so no longer.
     if (record !== undefined) return { written: false, record }
@@ -42,7 +42,7 @@ const GET = `select ${COLUMNS} from belfry.records r where r.kind = $1 and r.id 
 
 export async function getRecord(db: Database, kind: string, id: string): Promise<StoredRecord | undefined> {
   const [row] = await db.read(GET, [kind, id])
-  return row === undefined ? undefined : toRecord(row)
+  return row === undefined ? undefined : codec.read(row)
 }
 
 const LIST = `select ${COLUMNS} from belfry.records r where r.kind = $1 and r.id > $2 and ${LIVE} order by r.id limit $3`
@@ -57,7 +57,7 @@ export async function listRecords(db: Database, query: RecordQuery): Promise<Pag
   const rows = backwards
     ? await db.read(LIST_BACKWARDS, [kind, after ?? END, limit + 1])
     : await db.read(LIST, [kind, after ?? '', limit + 1])
-  const items = rows.slice(0, limit).map(toRecord)
+  const items = rows.slice(0, limit).map(codec.read)
   const last = items.at(-1)
   return rows.length > limit && last !== undefined ? { items, next: last.id } : { items }
 }
@@ -66,9 +66,4 @@ const REMOVE = `delete from belfry.records r where r.kind = $1 and r.id = $2 and
 
 export async function removeRecord(db: Database, kind: string, id: string): Promise<boolean> {
   return (await db.write(REMOVE, [kind, id])).length > 0
-}
-
-function toRecord(row: Row): StoredRecord {
-  const { expiresAt, ...record } = columns.read(row)
-  return expiresAt === undefined ? record : { ...record, expiresAt }
 }

@@ -20,9 +20,8 @@ const claim = sqlFunction({
 })
 
 /** What was claimed comes as one array of rows: here each becomes a row of its own, or one without a run. */
-const CLAIM = `select f.now_ms, f.next_ready_at, f.hints, ${runCodec.select('r')}
-  from ${claim.from} f left join lateral pg_catalog.unnest(f.claimed) r on true`
-const SUMMARY_WIDTH = 3
+const CLAIM = `select ${claim.columns}, ${runCodec.select('r')}
+  from ${claim.from} left join lateral pg_catalog.unnest(f.claimed) r on true`
 
 export async function claimRuns(db: Database, request: ClaimRequest): Promise<ClaimResult> {
   const { instance, limit, jobs, sinks, floor } = request
@@ -40,8 +39,9 @@ export async function claimRuns(db: Database, request: ClaimRequest): Promise<Cl
   return {
     now: nowMs,
     runs: rows
-      .filter((row) => row[SUMMARY_WIDTH] !== null)
-      .map((row) => runCodec.read(row, SUMMARY_WIDTH) as ClaimedRun),
+      .map((row) => row.slice(claim.width))
+      .filter(([id]) => id !== null)
+      .map((row) => runCodec.read(row) as ClaimedRun),
     ...(nextReadyAt === undefined ? {} : { nextReadyAt }),
   }
 }

@@ -38,7 +38,7 @@ export async function listRuns(db: Database, query: RunQuery): Promise<Page<Run>
   const wanted = where(look === undefined ? [...conditions, ...before] : conditions)
   const most = bind(limit + 1)
   const rows = await db.search(schedule === undefined ? select(table, wanted, most) : bothHalves(wanted, most), values)
-  const items = rows.slice(0, limit).map((row) => runCodec.read(row))
+  const items = rows.slice(0, limit).map(runCodec.read)
   const last = items.at(-1)
   if (rows.length > limit && last !== undefined) return { items, next: last.id }
   const end = look === undefined ? undefined : await endOfLook(db, after, look)

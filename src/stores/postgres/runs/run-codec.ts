@@ -1,6 +1,6 @@
 /** Runs as rows: the one place that knows their columns, and how values of a run are written and read. */
+import type { Json } from '../../../core/checks/json.js'
 import type { ErrorRecord } from '../../../core/errors.js'
-import type { Mutable } from '../../../core/mutable.js'
 import type { SkipReason } from '../../../core/policies.js'
 import type { RunKey } from '../../../core/runs/key.js'
 import type { Keep, NewRun, Origin, Run, RunState, WaitsFor } from '../../../core/runs/run.js'
@@ -9,88 +9,58 @@ import { fromText, targetName, targetOf, targetOptions, toText } from '../../../
 import type { Unfinished } from '../../../core/schedules/plan.js'
 import type { Settlement, Stamp } from '../../../core/store.js'
 import type { Row } from '../connection/database.js'
-import { listOf, type RowCodec } from '../schema/sql-function.js'
+import { columnsOf, flag, integer, json, listOf, optional, type RowCodec, text, word } from '../schema/sql-function.js'
+
+/** A JSON value as stored text. */
+export const stored = { decode: (value: string | null): Json => fromText(value ?? 'null') }
 
 /** What others see of a run. */
-const COLUMNS = [
-  'id',
-  'mark',
-  'target',
-  'options',
-  'origin',
-  'schedule',
-  'tick',
-  'backfill',
-  'payload',
-  'priority',
-  'keep',
-  'key',
-  'key_limit',
-  'key_when_busy',
-  'dedupe',
-  'state',
-  'waits_for',
-  'reason',
-  'created_at',
-  'ready_at',
-  'start_by',
-  'attempt',
-  'failures',
-  'takeovers',
-  'token',
-  'instance',
-  'started_at',
-  'finished_at',
-  'cancel_requested',
-  'result',
-  'error',
-] as const
+const columns = columnsOf({
+  id: integer,
+  mark: integer,
+  target: text,
+  options: optional(text),
+  origin: word<Origin>(),
+  schedule: optional(text),
+  tick: optional(integer),
+  backfill: optional(text),
+  payload: stored,
+  priority: integer,
+  keep: word<Keep>(),
+  key: optional(text),
+  keyLimit: optional(integer),
+  keyWhenBusy: optional(word<RunKey['whenBusy']>()),
+  dedupe: optional(text),
+  state: word<RunState>(),
+  waitsFor: { ...optional(word<WaitsFor>()), select: (column: string) => `nullif(${column}, 'nothing')` },
+  reason: optional(word<SkipReason>()),
+  createdAt: integer,
+  readyAt: integer,
+  startBy: optional(integer),
+  attempt: integer,
+  failures: integer,
+  takeovers: integer,
+  token: optional(integer),
+  instance: optional(text),
+  startedAt: optional(integer),
+  finishedAt: optional(integer),
+  cancelRequested: flag,
+  result: optional(stored),
+  error: optional(json<ErrorRecord>()),
+})
 
-type ColumnName = (typeof COLUMNS)[number]
-const AT = Object.fromEntries(COLUMNS.map((name, at) => [name, at])) as Readonly<Record<ColumnName, number>>
+export const runCodec: RowCodec<Run> = { select: columns.select, read: toRun }
 
-export const runCodec: RowCodec<Mutable<Run>> = {
-  select: (alias) => COLUMNS.map((name) => `${alias}.${name}`).join(', '),
-  read: toRun,
-}
-
-function toRun(row: Row, from = 0): Mutable<Run> {
-  const value = (name: ColumnName) => row[from + AT[name]] ?? null
-  const text = (name: ColumnName) => row[from + AT[name]] ?? ''
-  const number = (name: ColumnName) => Number(row[from + AT[name]])
-  const run: Mutable<Run> = {
-    id: runId(text('id'), number('mark')),
-    target: targetOf(text('target'), value('options')),
-    origin: text('origin') as Origin,
-    payload: fromText(text('payload')),
-    priority: number('priority'),
-    keep: text('keep') as Keep,
-    state: text('state') as RunState,
-    createdAt: number('created_at'),
-    readyAt: number('ready_at'),
-    attempt: number('attempt'),
-    failures: number('failures'),
-    takeovers: number('takeovers'),
+function toRun(row: Row): Run {
+  const { id, mark, target, options, key, keyLimit = 1, keyWhenBusy = 'wait', result, ...run } = columns.read(row)
+  return {
+    ...run,
+    id: runId(id, mark),
+    target: targetOf(target, options ?? null),
+    ...(key === undefined ? {} : { key: { name: key, limit: keyLimit, whenBusy: keyWhenBusy } }),
+    // What a transaction committed shows when the run has ended.
+    ...(result === undefined || run.state !== 'succeeded' ? {} : { result }),
   }
-  if (value('schedule') !== null) run.schedule = text('schedule')
-  if (value('tick') !== null) run.tick = number('tick')
-  if (value('backfill') !== null) run.backfill = text('backfill')
-  if (value('key') !== null) {
-    run.key = { name: text('key'), limit: number('key_limit'), whenBusy: text('key_when_busy') as RunKey['whenBusy'] }
-  }
-  if (value('dedupe') !== null) run.dedupe = text('dedupe')
-  if (text('waits_for') !== 'nothing') run.waitsFor = text('waits_for') as WaitsFor
-  if (value('reason') !== null) run.reason = text('reason') as SkipReason
-  if (value('start_by') !== null) run.startBy = number('start_by')
-  if (value('token') !== null) run.token = number('token')
-  if (value('instance') !== null) run.instance = text('instance')
-  if (value('started_at') !== null) run.startedAt = number('started_at')
-  if (value('finished_at') !== null) run.finishedAt = number('finished_at')
-  if (text('cancel_requested') === 't') run.cancelRequested = true
-  // What a transaction committed shows when the run has ended.
-  if (value('result') !== null && run.state === 'succeeded') run.result = fromText(text('result'))
-  if (value('error') !== null) run.error = JSON.parse(text('error')) as ErrorRecord
-  return run
 }
 
 /** The number in a run's id; 0, which no run has, for a text that is no id. Attempts are told apart by their tokens. */

@@ -1,28 +1,18 @@
 /** Recording ticks: takes due schedules, plans them here, and writes what was planned. `advance.sql` says how. */
+import { plannable } from '../../../core/schedules/schedule.js'
 import type { AdvanceRequest, AdvanceResult } from '../../../core/store.js'
 import type { Database, Transaction } from '../connection/database.js'
 import { toUnfinished } from '../runs/run-codec.js'
-import { boolean, changes, integer, milliseconds, optional, sqlFunction, text, texts } from '../schema/sql-function.js'
+import { changes, integer, milliseconds, optional, sqlFunction, texts } from '../schema/sql-function.js'
 import source from './advance.sql'
 import type { Definitions } from './definitions.js'
-import { type Due, type Planned, progressRows, skipRows, tickRows } from './schedule-codec.js'
+import { type Due, dueColumns, type Planned, progressRows, skipRows, tickRows } from './schedule-codec.js'
 
 const takeDue = sqlFunction({
   name: 'take_due_schedules',
   source,
   takes: { scheduleLimit: integer, lookaheadMs: milliseconds },
-  gives: {
-    nowMs: integer,
-    id: text,
-    definition: integer,
-    anchor: integer,
-    cursor: integer,
-    remaining: optional(integer),
-    dueAt: integer,
-    place: integer,
-    mindsOverlap: boolean,
-    unfinished: optional(text),
-  },
+  gives: dueColumns,
 })
 
 const nextDue = sqlFunction({
@@ -86,11 +76,12 @@ async function record(
   )
   const now = last.nowMs
   const planned = dues.map((due): Planned => {
-    const unfinished = toUnfinished(due.unfinished)
+    const definition = definitions.get(due.definition)
+    const { key } = definition
     return {
       due,
-      plan: plan(definitions.plannable(due), unfinished, now, now + lookaheadMs),
-      key: definitions.keyOf(due),
+      plan: plan(plannable({ ...due, definition }), toUnfinished(due.unfinished), now, now + lookaheadMs),
+      key: key === undefined || key === 'unstamped' ? undefined : key.name,
     }
   })
   const skips = planned.flatMap(({ due, plan: { skips } }) => skips.map((skip) => ({ schedule: due.id, skip })))

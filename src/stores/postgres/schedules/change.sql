@@ -4,36 +4,31 @@
 -- the ticks; those that wait.
 -- Another transaction was faster: a mark differs, nothing is written, and the caller reads and decides again.
 -- Versions: the store's clock in microseconds plus the count of versions, and above the schedule's last. With the count
--- alone, a restored backup or a failover would give a version out again that a client still holds for `ifVersion`.
+-- alone, a restored backup or a failover would give a version out again that a client still holds for `ifVersion`. Versions
+-- and the ids of definitions are taken when schedules are read (change.ts).
 -- Reply lost: repeated, an equal definition changes nothing; a write over one version is the caller's to repeat.
 
--- `are_locked`: the caller has locked the schedules. A tick that came in between would be waited for out of turn.
+-- A change without a mark creates its schedule; the others must meet the row that was read. `are_locked`: the
+-- caller has locked the schedules. A tick that came in between would be waited for out of turn.
 create or replace function belfry.change_schedules(
-  new_schedules belfry.schedule_change[], changes belfry.schedule_change[], decided_at bigint, are_locked boolean,
-  out created bigint[], out changed bigint[], out hints belfry.hint[]
+  changes belfry.schedule_change[], decided_at bigint, are_locked boolean, out hints belfry.hint[]
 ) language plpgsql as $$
 declare
+  known_ids text[] := array(select c.id from unnest(changes) c where c.mark is not null);
   keys text[] := array[]::text[];
-  schedule_ids text[] := array[]::text[];
-  new_version bigint;
-  old_version bigint;
   old_definition bigint;
-  new_definition bigint;
+  created integer;
   change belfry.schedule_change;
 begin
   perform belfry.durable();
   perform pg_advisory_xact_lock_shared(7237133, hashtext('belfry.schedules'));
   hints := '{}';
-  created := belfry.create_schedules(new_schedules, decided_at);
-  changed := '{}';
-  if cardinality(changes) = 0 then
-    return;
-  end if;
-  if not are_locked then
-    perform belfry.lock_schedules(array(select c.id from unnest(changes) c));
+  if cardinality(known_ids) > 0 and not are_locked then
+    perform belfry.lock_schedules(known_ids);
   end if;
   foreach change in array changes loop
-    select s.version, s.definition into old_version, old_definition from belfry.schedules s where s.id = change.id and s.xmin::text = change.mark;
+    continue when change.mark is null;
+    select s.definition into old_definition from belfry.schedules s where s.id = change.id and s.xmin::text = change.mark;
     if not found then
       perform belfry.try_again('the schedule was changed meanwhile');
     end if;
@@ -42,79 +37,46 @@ begin
     insert into belfry.skips (schedule, from_at, to_at, count, reason, recorded_at)
     select change.id, k.from_at, k.to_at, k.count, k.reason, decided_at
     from json_populate_recordset(null::belfry.planned_skip, change.skips) k;
-    schedule_ids := schedule_ids || change.id;
     if change.removed then
       keys := keys || belfry.cancel_ticks(change.id, decided_at);
       delete from belfry.schedules s where s.id = change.id;
-      delete from belfry.definitions d where d.id = old_definition;
-      changed := changed || null::bigint;
-      continue;
     end if;
-    new_version := nextval('belfry.versions');
-    new_definition := old_definition;
-    if change.redefined then
+    if change.removed or change.redefined then
       delete from belfry.definitions d where d.id = old_definition;
-      new_definition := belfry.definition_id(new_version, random());
-      perform belfry.define(change, new_definition);
     end if;
-    new_version := greatest(old_version + 1, belfry.now_us() + new_version);
-    update belfry.schedules s
-    set version = new_version, definition = new_definition,
-      place = nextval('belfry.places'), anchor = change.anchor, cursor = change.cursor, remaining = change.remaining,
-      next_at = change.next_at, due_at = change.due_at, paused_at = change.paused_at, pause_note = change.pause_note,
-      created_at = change.created_at, updated_at = change.updated_at, finished_at = change.finished_at,
-      minds_overlap = change.minds_overlap, removable = change.removable
-    where s.id = change.id;
-    changed := changed || new_version;
   end loop;
-  hints := array['settled']::belfry.hint[] || belfry.pass_on(keys, schedule_ids, decided_at * 1000, 'give up');
-end $$;
 
--- Creates schedules, all at once, and returns their versions. If another transaction has created one of them meanwhile,
--- nothing is written.
-create or replace function belfry.create_schedules(new_schedules belfry.schedule_change[], decided_at bigint)
-returns bigint[] language plpgsql as $$
-declare
-  versions bigint[];
-  now_us bigint := belfry.now_us();
-  batch double precision := random();
-begin
-  if cardinality(new_schedules) = 0 then
-    return array[]::bigint[];
-  end if;
-  with given as materialized (
-    select n.*, now_us + n.count as version, belfry.definition_id(n.count, batch) as definition
-    from (
-      select u.*, nextval('belfry.versions') as count, nextval('belfry.places') as place
-      from unnest(new_schedules) with ordinality u) n
-  ), defined as (
-    insert into belfry.definitions (id, schedule, app, body, payload, target, options, priority, keep, key, key_limit,
-      key_when_busy, unstamped)
-    select g.definition, g.id, g.app, g.body, g.payload, g.target, g.options, g.priority, g.keep, g.key, g.key_limit,
-      g.key_when_busy, g.unstamped
-    from given g
-  ), made as (
-    insert into belfry.schedules (id, version, definition, place, created_at, updated_at, anchor, cursor, remaining,
-      next_at, due_at, minds_overlap, removable)
-    select g.id, g.version, g.definition, g.place, decided_at, decided_at, g.anchor, g.cursor, g.remaining, g.next_at,
-      g.due_at, g.minds_overlap, g.removable
-    from given g order by g.id collate "C"
+  insert into belfry.definitions (id, schedule, app, body, payload, target, options, priority, keep, key, key_limit,
+    key_when_busy, unstamped)
+  select c.definition, c.id, c.app, c.body, c.payload, c.target, c.options, c.priority, c.keep, c.key, c.key_limit,
+    c.key_when_busy, c.unstamped
+  from unnest(changes) c where c.redefined;
+  with written as (
+    insert into belfry.schedules (id, version, definition, place, anchor, cursor, remaining, next_at, due_at, paused_at,
+      pause_note, created_at, updated_at, finished_at, minds_overlap, removable)
+    select c.id, c.version, c.definition, nextval('belfry.places'), c.anchor, c.cursor, c.remaining, c.next_at, c.due_at,
+      c.paused_at, c.pause_note, c.created_at, c.updated_at, c.finished_at, c.minds_overlap, c.removable
+    from unnest(changes) c where not c.removed order by c.id collate "C"
+    on conflict on constraint schedules_pkey do update
+    set version = excluded.version, definition = excluded.definition, place = excluded.place, anchor = excluded.anchor,
+      cursor = excluded.cursor, remaining = excluded.remaining, next_at = excluded.next_at, due_at = excluded.due_at,
+      paused_at = excluded.paused_at, pause_note = excluded.pause_note, created_at = excluded.created_at,
+      updated_at = excluded.updated_at, finished_at = excluded.finished_at, minds_overlap = excluded.minds_overlap,
+      removable = excluded.removable
+    returning xmax = 0 as is_new   -- an update locks the old row, which sets xmax
   )
-  select array_agg(g.version order by g.ordinality) into versions from given g;
-  return versions;
+  select count(*) filter (where w.is_new) into created from written w;
+  if created < cardinality(changes) - cardinality(known_ids) then
+    perform belfry.try_again('a schedule was created meanwhile');
+  end if;
+  if cardinality(known_ids) > 0 then
+    hints := array['settled']::belfry.hint[] || belfry.pass_on(keys, known_ids, decided_at * 1000, 'give up');
+  end if;
 end $$;
 
 -- The id of a definition: its own count, below 22 random bits. Those of one batch lie together in the index.
-create or replace function belfry.definition_id(count bigint, batch double precision) returns bigint language sql immutable
-  as $$ select (floor(batch * 4194304)::bigint << 31) + (count & 2147483647) $$;
-
-create or replace function belfry.define(change belfry.schedule_change, number bigint) returns void language plpgsql as $$
-begin
-  insert into belfry.definitions (id, schedule, app, body, payload, target, options, priority, keep, key, key_limit,
-    key_when_busy, unstamped)
-  values (number, change.id, change.app, change.body, change.payload, change.target, change.options, change.priority,
-    change.keep, change.key, change.key_limit, change.key_when_busy, change.unstamped);
-end $$;
+create or replace function belfry.definition_id(count bigint, batch double precision) returns bigint immutable
+  return (floor(batch * 4194304)::bigint << 31) + (count & 2147483647);
 
 -- Locks schedules, and what was recorded of them and never claimed.
 create or replace function belfry.lock_schedules(schedule_ids text[]) returns void language plpgsql as $$

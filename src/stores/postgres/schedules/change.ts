@@ -10,37 +10,60 @@ import type { TakeBack, UnclaimedTick } from '../../../core/schedules/declare.js
 import type { SkipRange } from '../../../core/schedules/plan.js'
 import type { Schedule } from '../../../core/schedules/schedule.js'
 import type { Database, Row } from '../connection/database.js'
-import { type Change, changesIn } from '../connection/wakes.js'
-import { boolean, changes, integer, integers, listOf, sqlFunction, texts } from '../schema/sql-function.js'
+import {
+  boolean,
+  changes,
+  columnsOf,
+  integer,
+  json,
+  listOf,
+  optional,
+  sqlFunction,
+  text,
+  texts,
+} from '../schema/sql-function.js'
 import source from './change.sql'
-import { SCHEDULE_COLUMNS, scheduleColumns, skipColumns, toSchedule } from './schedule-codec.js'
-
-/**
- * Those that exist; the first row has the time even if there are none. One after the other, by their keys: a plan that was
- * made while the tables were small is kept for a while after they have grown.
- */
-const READ = `select n.now_ms, s.* from (select belfry.now_us() / 1000 as now_ms) n left join lateral (
-  select s.mark, (select pg_catalog.json_agg(pg_catalog.json_build_array(r.id::text, r.tick) order by r.id) from belfry.runs r
-    where r.schedule = s.id and r.state < 'running' and r.origin < 'trigger' and r.attempt = 0), ${SCHEDULE_COLUMNS}
-  from pg_catalog.unnest($1::text[]) as g(id)
-  cross join lateral (select xmin::text as mark, * from belfry.schedules where id = g.id limit 1) s
-  cross join lateral (select * from belfry.definitions where id = s.definition limit 1) d) s on true`
-const READ_WIDTH = 3
+import { scheduleCodec, scheduleRow, skipRow } from './schedule-codec.js'
 
 /** A schedule as it was when it was read. */
 export interface Seen {
+  /** Undefined when there is none of this id. */
   readonly schedule: Schedule | undefined
   readonly unclaimed: readonly UnclaimedTick[]
   /** Changes with every write to the row. */
-  readonly mark: string | null
+  readonly mark?: string
+  /** The number of its definition. */
+  readonly definition?: number
+  /** What a change gives it. */
+  readonly nextVersion: number
+  readonly nextDefinition: number
 }
 
-export const NOTHING_SEEN: Seen = { schedule: undefined, unclaimed: [], mark: null }
+const reading = columnsOf({
+  nowMs: integer,
+  wanted: text,
+  nextVersion: integer,
+  nextDefinition: integer,
+  mark: optional(text),
+  definition: optional(integer),
+  unclaimed: optional(json<[string, number][]>()),
+})
 
-export interface Reading {
-  readonly now: number
-  readonly seen: ReadonlyMap<string, Seen>
-}
+/**
+ * One row for each id. One schedule after the other, by their keys: a plan that was made while the tables were small is kept
+ * for a while after they have grown.
+ */
+const READ = `with now as materialized (select belfry.now_us() as now_us, pg_catalog.random() as batch)
+  select ${reading.select('r')}, ${scheduleCodec.select('s')}
+  from pg_catalog.unnest($1::text[]) as g(id)
+  cross join now n
+  left join lateral (select xmin::text as mark, * from belfry.schedules where id = g.id limit 1) s on true
+  left join lateral (select * from belfry.definitions where id = s.definition limit 1) d on true
+  cross join lateral (select g.id as wanted, pg_catalog.nextval('belfry.versions') as count) c
+  cross join lateral (select n.now_us / 1000 as now_ms, c.wanted, s.mark, s.definition,
+    greatest(s.version + 1, n.now_us + c.count) as next_version, belfry.definition_id(c.count, n.batch) as next_definition, (
+      select pg_catalog.json_agg(pg_catalog.json_build_array(u.id::text, u.tick) order by u.id) from belfry.runs u
+      where u.schedule = s.id and u.state < 'running' and u.origin < 'trigger' and u.attempt = 0) as unclaimed) r`
 
 /** What is to become of a schedule. */
 export interface ScheduleChange {
@@ -51,36 +74,34 @@ export interface ScheduleChange {
   readonly skips?: readonly SkipRange[]
 }
 
-export interface Decision<Outcome> {
+export interface Decision<Result> {
   readonly changes: readonly ScheduleChange[]
-  /** What the caller is told, given the new version of each schedule. */
-  readonly outcome: (versions: ReadonlyMap<string, number>) => Outcome
+  /** What the caller is told. */
+  readonly result: Result
 }
 
-const NO_CHANGE: TakeBack = { remove: [], skip: [], reason: 'replaced', unrecorded: [] }
+const NOTHING: TakeBack = { remove: [], skip: [], reason: 'replaced', unrecorded: [] }
 
-const changeRows = listOf('schedule_change', ({ seen, schedule, takeBack, skips = [] }: ScheduleChange) => {
-  const { remove, skip, reason, unrecorded } = takeBack ?? NO_CHANGE
+const changeRows = listOf('schedule_change', ({ seen, schedule, takeBack = NOTHING, skips = [] }: ScheduleChange) => {
   const id = seen.schedule?.id ?? schedule?.id ?? ''
+  const isKept = schedule !== undefined && schedule.definition === seen.schedule?.definition
   return {
-    ...(schedule === undefined ? {} : scheduleColumns(schedule)),
-    ...{ id, mark: seen.mark, removed: schedule === undefined },
-    redefined: schedule !== undefined && schedule.definition !== seen.schedule?.definition,
-    ...{
-      unclaimed: seen.unclaimed.map(({ run }) => run),
-      forgotten_ticks: remove,
-      skipped_ticks: skip,
-      skip_reason: reason,
-    },
-    skips: [...unrecorded, ...skips].map((range) => skipColumns(id, range)),
+    ...(schedule === undefined ? {} : scheduleRow(schedule)),
+    ...{ id, mark: seen.mark, removed: schedule === undefined, redefined: schedule !== undefined && !isKept },
+    definition: isKept ? seen.definition : seen.nextDefinition,
+    unclaimed: seen.unclaimed.map(({ run }) => run),
+    forgotten_ticks: takeBack.remove,
+    skipped_ticks: takeBack.skip,
+    skip_reason: takeBack.reason,
+    skips: [...takeBack.unrecorded, ...skips].map((range) => skipRow(id, range)),
   }
 })
 
 const change = sqlFunction({
   name: 'change_schedules',
   source,
-  takes: { newSchedules: changeRows, changes: changeRows, decidedAt: integer, areLocked: boolean },
-  gives: { created: integers, changed: integers, hints: changes },
+  takes: { changes: changeRows, decidedAt: integer, areLocked: boolean },
+  gives: { hints: changes },
 })
 
 const lockAlone = sqlFunction({ name: 'lock_schedules_alone', source, takes: { scheduleIds: texts }, gives: {} })
@@ -94,22 +115,27 @@ export interface ChangeOptions {
   readonly repeatable?: boolean
 }
 
-export async function changeSchedules<Outcome>(
+export async function changeSchedules<Result>(
   db: Database,
   { ids, repeatable = true }: ChangeOptions,
-  decide: (reading: Reading) => Decision<Outcome>,
-): Promise<Outcome> {
+  decide: (now: number, seen: ReadonlyMap<string, Seen>) => Decision<Result>,
+): Promise<Result> {
   let tries = 0
 
   async function readAndWrite(run: Run, areLocked: boolean) {
-    const reading = await readSchedules(run, ids)
-    const { changes: decided, outcome } = decide(reading)
-    if (decided.length === 0) return { result: outcome(new Map()), hints: [] }
-    const { versions, hints } = await write(run, decided, reading.now, areLocked)
-    return { result: outcome(versions), hints }
+    const { now, seen } = await readSchedules(run, ids)
+    const decision = decide(now, seen)
+    if (decision.changes.length === 0) return { ...decision, now, hints: '{}' }
+    const [row = []] = await run(change.sql, change.values({ changes: decision.changes, decidedAt: now, areLocked }))
+    return { ...decision, now, hints: change.read(row).hints }
   }
 
-  const { result, hints } = await db.attempt(
+  const {
+    result,
+    changes: made,
+    now,
+    hints,
+  } = await db.attempt(
     () => {
       tries += 1
       const options = { repeatable, patience: 'patient' } as const
@@ -128,36 +154,16 @@ export async function changeSchedules<Outcome>(
     { repeatable },
   )
   db.announce(hints)
+  if (made.some(({ schedule }) => isSoon(schedule?.dueAt, now))) db.announce(['schedules'])
   return result
 }
 
-async function readSchedules(run: Run, ids: readonly string[]): Promise<Reading> {
+async function readSchedules(run: Run, ids: readonly string[]) {
   const rows = await run(READ, [ids])
-  const seen = new Map<string, Seen>()
-  for (const row of rows) {
-    const [, mark = null, unclaimed] = row
-    if (mark === null) continue
-    const schedule = toSchedule(row, READ_WIDTH)
-    const ticks = (JSON.parse(unclaimed ?? 'null') as [string, number][] | null) ?? []
-    seen.set(schedule.id, { schedule, unclaimed: ticks.map(([id, tick]) => ({ run: id, tick })), mark })
-  }
-  return { now: Number(rows[0]?.[0]), seen }
-}
-
-/** Writes all of it or nothing. Answers the new version of each schedule, and what to hint at. */
-async function write(run: Run, decided: readonly ScheduleChange[], decidedAt: number, areLocked: boolean) {
-  const made = decided.filter(({ seen }) => seen.schedule === undefined)
-  const changed = decided.filter(({ seen }) => seen.schedule !== undefined)
-  const [row = []] = await run(
-    change.sql,
-    change.values({ newSchedules: made, changes: changed, decidedAt, areLocked }),
-  )
-  const given = change.read(row)
-  const versions = new Map<string, number>()
-  for (const [at, version] of given.created.entries()) versions.set(made[at]?.schedule?.id ?? '', version)
-  const kept = changed.filter(({ schedule }) => schedule !== undefined)
-  for (const [at, version] of given.changed.entries()) versions.set(kept[at]?.schedule?.id ?? '', version)
-  const isAnySoon = decided.some(({ schedule }) => isSoon(schedule?.dueAt, decidedAt))
-  const hints: Change[] = [...changesIn(given.hints), ...(isAnySoon ? (['schedules'] as const) : [])]
-  return { versions, hints }
+  const seen = rows.map((row): readonly [string, Seen] => {
+    const { nowMs: _, wanted, unclaimed = [], ...marks } = reading.read(row)
+    const schedule = marks.mark === undefined ? undefined : scheduleCodec.read(row.slice(reading.width))
+    return [wanted, { ...marks, schedule, unclaimed: unclaimed.map(([id, tick]) => ({ run: id, tick })) }]
+  })
+  return { now: rows.slice(0, 1).map(reading.read)[0]?.nowMs ?? 0, seen: new Map(seen) }
 }

@@ -4,7 +4,7 @@ import { afterPrefix } from '../../../core/names/text-order.js'
 import type { Schedule } from '../../../core/schedules/schedule.js'
 import type { Page, ScheduleQuery } from '../../../core/store.js'
 import type { Database } from '../connection/database.js'
-import { SCHEDULE_COLUMNS, toSchedule } from './schedule-codec.js'
+import { scheduleCodec } from './schedule-codec.js'
 
 /** What follows the schedules `s`, or the definitions `d`, which have their schedule's id. */
 const AND = {
@@ -12,11 +12,11 @@ const AND = {
   d: 'cross join lateral (select * from belfry.schedules where id = d.schedule and definition = d.id limit 1) s',
 } as const
 const FROM = `from belfry.schedules s ${AND.s}`
-const GET = `select ${SCHEDULE_COLUMNS} ${FROM} where s.id = $1`
+const GET = `select ${scheduleCodec.select('s')} ${FROM} where s.id = $1`
 
 export async function getSchedule(db: Database, id: string): Promise<Schedule | undefined> {
   const [row] = await db.read(GET, [id])
-  return row === undefined ? undefined : toSchedule(row)
+  return row === undefined ? undefined : scheduleCodec.read(row)
 }
 
 const STATES = {
@@ -37,10 +37,10 @@ export async function listSchedules(db: Database, query: ScheduleQuery): Promise
   const narrow = most === undefined ? where : ''
   const wanted = state === undefined ? narrow : `${narrow === '' ? 'where' : `${narrow} and`} ${STATES[state]}`
   const bound = most === undefined ? values : [...values, most]
-  const sql = `select ${SCHEDULE_COLUMNS} from ${looked} ${alias} ${AND[alias]} ${wanted}
+  const sql = `select ${scheduleCodec.select('s')} from ${looked} ${alias} ${AND[alias]} ${wanted}
     order by ${id} limit $${bound.length + 1}`
   const rows = await db.search(sql, [...bound, limit + 1])
-  const items = rows.slice(0, limit).map((row) => toSchedule(row))
+  const items = rows.slice(0, limit).map(scheduleCodec.read)
   const last = items.at(-1)
   if (rows.length > limit && last !== undefined) return { items, next: last.id }
   if (most === undefined) return { items }

@@ -9,9 +9,9 @@ export async function removeSchedules(
   ifVersion?: number,
 ): Promise<RemoveResult[]> {
   if (ids.length === 0) return []
-  return changeSchedules(db, { ids, repeatable: ifVersion === undefined }, ({ now, seen }) => {
+  return changeSchedules(db, { ids, repeatable: ifVersion === undefined }, (now, seen) => {
     const changes = new Map<string, ScheduleChange>()
-    const results = ids.map((id) => decideRemoval(seen.get(id), changes, now, ifVersion))
-    return { changes: [...changes.values()], outcome: () => results }
+    const result = ids.map((id) => decideRemoval(seen.get(id), changes, now, ifVersion))
+    return { changes: [...changes.values()], result }
   })
 }

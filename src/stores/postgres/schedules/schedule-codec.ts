@@ -2,69 +2,56 @@
  * Schedules as rows: how far a schedule has got is a row of `schedules`, what its author wrote a row of `definitions`.
  * There the payload is apart from the rest, because planning never needs it.
  */
-import type { Mutable } from '../../../core/mutable.js'
 import type { SkipReason } from '../../../core/policies.js'
-import { fromText, targetName, targetOptions, toText } from '../../../core/runs/stored-text.js'
+import { targetName, targetOptions, toText } from '../../../core/runs/stored-text.js'
 import type { Plan, SkipRange } from '../../../core/schedules/plan.js'
 import type { Schedule, ScheduleDefinition } from '../../../core/schedules/schedule.js'
-import type { Row } from '../connection/database.js'
-import { keyColumns } from '../runs/run-codec.js'
-import { listOf } from '../schema/sql-function.js'
-
-const PROGRESS = [
-  'id',
-  'version',
-  'anchor',
-  'cursor',
-  'remaining',
-  'next_at',
-  'due_at',
-  'paused_at',
-  'pause_note',
-  'created_at',
-  'updated_at',
-  'finished_at',
-] as const
-const COLUMNS = [...PROGRESS, 'body', 'payload'] as const
-
-type ColumnName = (typeof COLUMNS)[number]
-const AT = Object.fromEntries(COLUMNS.map((name, at) => [name, at])) as Readonly<Record<ColumnName, number>>
+import { keyColumns, stored } from '../runs/run-codec.js'
+import {
+  boolean,
+  columnsOf,
+  integer,
+  json,
+  listOf,
+  optional,
+  type RowCodec,
+  text,
+  type Values,
+  word,
+} from '../schema/sql-function.js'
 
 /** With the schedule as `s` and its definition as `d`. */
-export const SCHEDULE_COLUMNS = [...PROGRESS.map((name) => `s.${name}`), 'd.body', 'd.payload'].join(', ')
+const columns = columnsOf({
+  id: text,
+  version: integer,
+  anchor: integer,
+  cursor: integer,
+  remaining: optional(integer),
+  nextAt: optional(integer),
+  dueAt: optional(integer),
+  pausedAt: optional(integer),
+  pauseNote: optional(json<string>()),
+  createdAt: integer,
+  updatedAt: integer,
+  finishedAt: optional(integer),
+  body: { ...json<Omit<ScheduleDefinition, 'payload'>>(), select: () => 'd.body' },
+  payload: { ...stored, select: () => 'd.payload' },
+})
 
-export function toSchedule(row: Row, from = 0): Schedule {
-  const value = (name: ColumnName) => row[from + AT[name]] ?? null
-  const number = (name: ColumnName) => Number(row[from + AT[name]])
-  const schedule: Mutable<Schedule> = {
-    id: value('id') ?? '',
-    version: number('version'),
-    definition: definitionOf(value('body') ?? '{}', value('payload') ?? 'null'),
-    anchor: number('anchor'),
-    cursor: number('cursor'),
-    createdAt: number('created_at'),
-    updatedAt: number('updated_at'),
-  }
-  if (value('remaining') !== null) schedule.remaining = number('remaining')
-  if (value('next_at') !== null) schedule.nextAt = number('next_at')
-  if (value('due_at') !== null) schedule.dueAt = number('due_at')
-  if (value('paused_at') !== null) schedule.pausedAt = number('paused_at')
-  if (value('pause_note') !== null) schedule.pauseNote = fromText(value('pause_note') ?? 'null') as string
-  if (value('finished_at') !== null) schedule.finishedAt = number('finished_at')
-  return schedule
-}
-
-/** `body` says all but the payload. */
-export function definitionOf(body: string, payload: string): ScheduleDefinition {
-  return { ...(JSON.parse(body) as Omit<ScheduleDefinition, 'payload'>), payload: fromText(payload) }
+export const scheduleCodec: RowCodec<Schedule> = {
+  select: columns.select,
+  read: (row) => {
+    const { body, payload, ...schedule } = columns.read(row)
+    return { ...schedule, definition: { ...body, payload } }
+  },
 }
 
 /** All of a schedule, as columns of `belfry.schedule_change`. */
-export function scheduleColumns(schedule: Schedule) {
+export function scheduleRow(schedule: Schedule) {
   const { definition } = schedule
   const { target, key, onFinish, app } = definition
   return {
-    ...{ id: schedule.id, app, priority: definition.priority, keep: definition.keep },
+    ...{ id: schedule.id, version: schedule.version, app, priority: definition.priority, keep: definition.keep },
     // What is undefined is left out of the text.
     ...{ body: JSON.stringify({ ...definition, payload: undefined }), payload: toText(definition.payload) },
     ...{ target: targetName(target), options: targetOptions(target) },
@@ -80,28 +67,32 @@ export function scheduleColumns(schedule: Schedule) {
 }
 
 /** A skip as `belfry.planned_skip`. */
-export const skipColumns = (schedule: string, { from, to, count, reason }: SkipRange) => ({
+export const skipRow = (schedule: string, { from, to, count, reason }: SkipRange) => ({
   ...{ schedule, from_at: from, to_at: to, count, reason },
 })
 
-export function toSkip([from, to, count, reason]: Row): SkipRange {
-  return { ...{ from: Number(from), to: Number(to), count: Number(count) }, reason: reason as SkipReason }
-}
+export const skipCodec: RowCodec<SkipRange> = columnsOf({
+  from: { ...integer, select: (column: string) => `${column}_at` },
+  to: { ...integer, select: (column: string) => `${column}_at` },
+  count: integer,
+  reason: word<SkipReason>(),
+})
 
 /** A schedule that is due, as `take_due_schedules` gives it. */
-export interface Due {
-  readonly nowMs: number
-  readonly id: string
-  readonly definition: number
-  readonly anchor: number
-  readonly cursor: number
-  readonly remaining: number | undefined
-  readonly dueAt: number
-  readonly place: number
-  readonly mindsOverlap: boolean
-  /** Its unfinished runs as text; undefined when it has none, or does not mind them. */
-  readonly unfinished: string | undefined
+export const dueColumns = {
+  nowMs: integer,
+  id: text,
+  definition: integer,
+  anchor: integer,
+  cursor: integer,
+  remaining: optional(integer),
+  dueAt: integer,
+  place: integer,
+  mindsOverlap: boolean,
+  /** Its unfinished runs as text; absent when it has none, or does not mind them. */
+  unfinished: optional(text),
 }
+export type Due = Values<typeof dueColumns>
 
 /** What a plan says of a due schedule. */
 export interface Planned {
@@ -140,5 +131,5 @@ export const tickRows = listOf('planned_tick', ({ due, tick, key }: PlannedTickR
 
 /** As `belfry.planned_skip`. */
 export const skipRows = listOf('planned_skip', ({ schedule, skip }: { schedule: string; skip: SkipRange }) =>
-  skipColumns(schedule, skip),
+  skipRow(schedule, skip),
 )

@@ -4,7 +4,7 @@
  *     const cancelRun = sqlFunction({
  *       name: 'cancel_run', source, takes: { runId: text }, gives: { outcome: text, hints: changes },
  *     })
- *     const [cancelled] = await db.write(...cancelRun.call({ runId: '7' }))
+ *     const { outcome, hints } = await call(db, cancelRun, { runId: '7' })
  *
  * Names are camel case here and snake case in SQL: `runId` is the parameter `run_id`.
  */
@@ -17,11 +17,16 @@ export interface Parameter<Value> {
   readonly encode: (value: Value) => unknown
 }
 
-/** How a value is read from the text that the server sent. */
+/** How a value is read from the text that the server sent. An optional one is absent where the column is null. */
 export interface Column<Value> {
   /** SQL for what is selected, given the column's name. */
   readonly select?: (column: string) => string
   readonly decode: (text: string | null) => Value
+  readonly isOptional?: true
+}
+
+interface OptionalColumn<Value> extends Column<Value> {
+  readonly isOptional: true
 }
 
 const plain = (placeholder: string): string => placeholder
@@ -32,11 +37,22 @@ export const integer = { sql: plain, encode: same, decode: (value: string | null
 export const boolean = { sql: plain, encode: same, decode: (value: string | null): boolean => value === 't' }
 /** Durations may have fractions, and a limit must not come too early. */
 export const milliseconds = { sql: plain, encode: (value: number): unknown => Math.ceil(value) }
+/** Present where the column is true. */
+export const flag = {
+  select: (column: string) => `nullif(${column}, false)`,
+  decode: (): true => true,
+  isOptional: true,
+} as const
 /** What an operation changed: words, which `Database.announce` reads. */
 export const changes = { decode: (value: string | null): string => value ?? '{}' }
 
 export function json<Value = Json>() {
   return { decode: (value: string | null): Value => JSON.parse(value ?? 'null') as Value }
+}
+
+/** One of the words of an enum type. */
+export function word<Word extends string>() {
+  return { decode: (value: string | null): Word => value as Word }
 }
 
 /** Of whole numbers, as `{1,2}`; NULL is left out. */
@@ -54,11 +70,13 @@ export const texts = {
 
 export function optional<Value>(
   column: Parameter<Value> & Column<Value>,
-): Parameter<Value | null | undefined> & Column<Value | undefined> {
+): Parameter<Value | null | undefined> & OptionalColumn<Value>
+export function optional<Value>(column: Column<Value>): OptionalColumn<Value>
+export function optional<Value>(column: Partial<Parameter<Value>> & Column<Value>) {
+  const { encode = same } = column
   return {
-    sql: plain,
-    encode: (value) => (value === null || value === undefined ? null : column.encode(value)),
-    decode: (value) => (value === null ? undefined : column.decode(value)),
+    ...{ ...column, sql: plain, isOptional: true as const },
+    encode: (value: Value | null | undefined) => (value === null || value === undefined ? null : encode(value)),
   }
 }
 
@@ -74,23 +92,27 @@ export function listOf<Item>(
   }
 }
 
-/** Columns of a row, as a codec reads them. */
+/** Columns of a row, and what they mean together. */
 export interface RowCodec<Value> {
   /** SQL for the columns of a table's alias. */
   readonly select: (alias: string) => string
-  /** `from` is the place of the first of them in the row. */
-  readonly read: (row: Row, from?: number) => Value
+  readonly read: (row: Row) => Value
 }
 
-/** Columns by name: `createdAt` is the column `created_at`. */
-export function columnsOf<Gives extends Columns>(gives: Gives): RowCodec<Result<Gives>> {
+/** Columns by name: `createdAt` is the column `created_at`. The one list says what is selected, and how it is read. */
+export function columnsOf<Gives extends Columns>(gives: Gives): RowCodec<Values<Gives>> & { readonly width: number } {
   const columns = Object.entries(gives)
   return {
+    width: columns.length,
     select: (alias) => columns.map(([name, { select = plain }]) => select(`${alias}.${snakeCase(name)}`)).join(', '),
-    read: (row, from = 0) =>
-      Object.fromEntries(
-        columns.map(([name, { decode }], at) => [name, decode(row[from + at] ?? null)]),
-      ) as Result<Gives>,
+    read: (row) => {
+      const values: Record<string, unknown> = {}
+      for (const [at, [name, { decode, isOptional }]] of columns.entries()) {
+        const value = row[at] ?? null
+        if (value !== null || !isOptional) values[name] = decode(value)
+      }
+      return values as Values<Gives>
+    },
   }
 }
 
@@ -99,12 +121,20 @@ type Columns = Readonly<Record<string, Column<unknown>>>
 type Arguments<Takes extends Parameters> = {
   readonly [Name in keyof Takes]: Takes[Name] extends Parameter<infer Value> ? Value : never
 }
-type Result<Gives extends Columns> = {
-  readonly [Name in keyof Gives]: Gives[Name] extends Column<infer Value> ? Value : never
+type ValueOf<Each> = Each extends Column<infer Value> ? Value : never
+/** What is read of columns. */
+export type Values<Gives extends Columns> = {
+  readonly [Name in keyof Gives as Gives[Name] extends OptionalColumn<unknown> ? never : Name]: ValueOf<Gives[Name]>
+} & {
+  readonly [Name in keyof Gives as Gives[Name] extends OptionalColumn<unknown> ? Name : never]?: ValueOf<Gives[Name]>
 }
 
 export interface SqlFunction<Args, Given> {
   readonly sql: string
+  /** The parts of `sql`, for a statement that selects more: what it gives comes first, in so many columns. */
+  readonly columns: string
+  readonly width: number
+  readonly from: string
   readonly values: (args: Args) => readonly unknown[]
   readonly read: (row: Row) => Given
 }
@@ -122,16 +152,16 @@ export function sqlFunction<Takes extends Parameters, Gives extends Columns>({
   source,
   takes,
   gives,
-}: SqlFunctionOptions<Takes, Gives>): SqlFunction<Arguments<Takes>, Result<Gives>> & { readonly from: string } {
+}: SqlFunctionOptions<Takes, Gives>): SqlFunction<Arguments<Takes>, Values<Gives>> {
   if (!source.includes(`function belfry.${name}(`)) throw new Error(`belfry.${name} is not defined in its file`)
   const parameters = Object.entries(takes)
-  const columns = columnsOf(gives)
-  const from = `belfry.${name}(${parameters.map(([each, { sql }], at) => `${snakeCase(each)} => ${sql(`$${at + 1}`)}`).join(', ')})`
+  const { select, read, width } = columnsOf(gives)
+  const columns = select('f') || '1'
+  const from = `belfry.${name}(${parameters.map(([each, { sql }], at) => `${snakeCase(each)} => ${sql(`$${at + 1}`)}`).join(', ')}) f`
   return {
-    from,
-    sql: `select ${columns.select('f') || '1'} from ${from} f`,
+    ...{ columns, from, read, width },
+    sql: `select ${columns} from ${from}`,
     values: (args) => parameters.map(([each, { encode }]) => encode(args[each] as never)),
-    read: (row) => columns.read(row),
   }
 }
 
@@ -139,12 +169,10 @@ function snakeCase(name: string): string {
   return name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
 }
 
-type Function<Args, Given> = Pick<SqlFunction<Args, Given>, 'sql' | 'values' | 'read'>
-
 /** Calls a function that may be repeated, and returns its rows. */
 export async function callAll<Args, Given>(
   db: Database,
-  { sql, values, read }: Function<Args, Given>,
+  { sql, values, read }: SqlFunction<Args, Given>,
   args: Args,
   options?: StatementOptions,
 ): Promise<Given[]> {
@@ -154,7 +182,7 @@ export async function callAll<Args, Given>(
 /** The same for a function that returns one row. */
 export async function call<Args, Given>(
   db: Database,
-  fn: Function<Args, Given>,
+  fn: SqlFunction<Args, Given>,
   args: Args,
   options?: StatementOptions,
 ): Promise<Given> {

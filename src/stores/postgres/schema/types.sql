@@ -52,7 +52,7 @@ create type belfry.planned_skip as (schedule text, from_at bigint, to_at bigint,
 
 -- A change of a schedule: its mark when it was read, what becomes of its unclaimed ticks, and what it is to be.
 create type belfry.schedule_change as (
-  id text, mark text, removed boolean, redefined boolean,
+  id text, mark text, removed boolean, redefined boolean, version bigint, definition bigint,
   unclaimed bigint[], forgotten_ticks bigint[], skipped_ticks bigint[], skip_reason belfry.skip_reason, skips json,
   app text, body text, payload text, target text, options text, priority integer, keep belfry.keep_policy,
   key text, key_limit integer, key_when_busy belfry.busy_policy, unstamped boolean,
