@@ -30,8 +30,8 @@ export interface Cluster {
   healthy(): Promise<void>
   /** Creates a topic, stream or queue that survives the loss of one node, and returns its name. */
   makeDestination(name: string): Promise<string>
-  /** Creates a topic whose partitions are each on two of the three nodes, so that a frozen node concerns only some. */
-  makeOnTwoNodes?(name: string): Promise<string>
+  /** Creates a topic whose partitions are each on one node only. A frozen node stops its own partitions, and no others. */
+  makeUnreplicated?(name: string): Promise<string>
   /** The places of the destination that are on this node. */
   placesOf?(node: string, destination: string): Promise<readonly string[]>
   /** Other ways to connect, by name: encrypted, with a password, with a certificate. */

@@ -81,7 +81,7 @@ function canRun({ only, everyVariant, withRefusedVariant, asksForRefusals, first
   if (only !== undefined && only !== kind.name) return false
   if (everyVariant && cluster.variants === undefined) return false
   if (withRefusedVariant && cluster.refusedVariant === undefined) return false
-  if (firstNodeFreezes && cluster.makeOnTwoNodes === undefined) return false
+  if (firstNodeFreezes && cluster.makeUnreplicated === undefined) return false
   return !asksForRefusals || cluster.refusals !== undefined
 }
 

@@ -20,7 +20,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
  * @property {boolean} [everyVariant] once per variant of the cluster
  * @property {number} [variantCount] only the last so many variants
  * @property {boolean} [withRefusedVariant] with wrong credentials: no event arrives or fails permanently, and the log names the reason
- * @property {boolean} [firstNodeFreezes] on a destination with two replicas: events of partitions on the other nodes must not be late
+ * @property {boolean} [firstNodeFreezes] on a destination without replicas: events of partitions on the other nodes must not be late
  * @property {(context: FaultContext) => Promise<void>} fault
  */
 
@@ -42,7 +42,7 @@ export const SCENARIOS = [
     ordered: true,
     fault: (context) => leaderFrozen(context, 20_000),
   },
-  { name: 'one broker frozen, two replicas', seconds: 45, firstNodeFreezes: true, fault: firstFrozen },
+  { name: 'one broker frozen for 8 s, no replicas', seconds: 25, firstNodeFreezes: true, fault: firstFrozen },
   { name: 'two of three killed', seconds: 45, fault: twoKilled },
   { name: 'Belfry killed six times', seconds: 40, fault: belfryKilled },
   {
@@ -119,17 +119,18 @@ async function leaderFrozen({ cluster, destination, say }, forMs) {
 }
 
 /**
- * Freezes the first node of the list, and restarts Belfry meanwhile, so that it also connects while that node hangs.
+ * Freezes the first node of the list, and restarts Belfry meanwhile, so that it also connects while that node hangs. The
+ * node is back before the cluster declares it dead: Kafka's partitions without a leader are another fault.
  * @param {FaultContext} context
  */
 async function firstFrozen({ cluster, loads, say }) {
   const [first = ''] = cluster.nodes
   say(`freezes ${first}`)
   await cluster.freeze(first)
-  await sleep(12_000)
+  await sleep(3_000)
   say('restarts Belfry')
   await Promise.all(loads.map((load) => load.restartProcess()))
-  await sleep(8_000)
+  await sleep(5_000)
   await cluster.thaw(first)
   await cluster.healthy()
 }

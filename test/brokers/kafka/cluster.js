@@ -182,8 +182,8 @@ class KafkaCluster {
   }
 
   /** @param {string} name */
-  makeOnTwoNodes(name) {
-    return this.#createTopic(name, 2, { 'min.insync.replicas': '1' })
+  makeUnreplicated(name) {
+    return this.#createTopic(name, 1, { 'min.insync.replicas': '1' })
   }
 
   /** @param {string} node @param {string} topic */
