@@ -5,7 +5,7 @@
  */
 import type { MissedPolicy, OnFinish, Overlap, WhenBusy } from './policies.js'
 import type { BACKOFFS } from './runs/retry-policy.js'
-import type { Keep } from './runs/run.js'
+import type { Keep, Origin } from './runs/run.js'
 
 const SECOND_MS = 1_000
 const MINUTE_MS = 60 * SECOND_MS
@@ -13,6 +13,14 @@ const HOUR_MS = 60 * MINUTE_MS
 const DAY_MS = 24 * HOUR_MS
 
 const LEASE_MS = 15 * SECOND_MS
+
+/** Ticks come again, so a tick whose key is busy is skipped. All other runs were accepted from a caller, and wait. */
+const WHEN_BUSY_OF: Readonly<Record<Origin, WhenBusy>> = {
+  tick: 'skip',
+  trigger: 'wait',
+  backfill: 'wait',
+  enqueue: 'wait',
+}
 
 /** The value of each option that is left out. */
 export const DEFAULTS = {
@@ -42,7 +50,7 @@ export const DEFAULTS = {
   job: {
     timeoutMs: HOUR_MS,
     keep: 'all' as Keep,
-    exclusive: { limit: 1, whenBusy: 'skip' as WhenBusy },
+    exclusive: { limit: 1, whenBusy: WHEN_BUSY_OF },
     retry: { attempts: 3, maxDelayMs: DAY_MS },
   },
   /** The delivery options of a sink. */

@@ -34,7 +34,8 @@ const CLAIMS: readonly (readonly [file: string, ...texts: readonly (string | Reg
     row('onFinish', `\`${schedule.onFinish}\` it with its history (default)`),
     row('timeout', `default ${prose(job.timeoutMs)}`),
     row('keep', `\`${job.keep}\` (default)`),
-    row('exclusive', `'${job.exclusive.whenBusy}'\` (default)`),
+    `**When the key is busy**, a tick is ${job.exclusive.whenBusy.tick === 'skip' ? 'skipped' : 'kept'}`,
+    `An enqueue, a trigger or a backfill ${job.exclusive.whenBusy.enqueue}s for`,
     row('ttl', `default ${prose(lock.ttlMs)}`),
   ],
   [

@@ -757,8 +757,9 @@ behaviours('Exclusive jobs on lock rows', (behaviour) => {
   })
 
   behaviour('X16', 'Works for event-triggered (enqueued) work too, not only for periodic triggers.', async (bed) => {
-    const first = await startWorker(bed, { takesMs: 200 })
-    const second = await startWorker(bed, { takesMs: 200, starts: first.starts })
+    const exclusive = { whenBusy: 'skip' } as const
+    const first = await startWorker(bed, { exclusive, takesMs: 200 })
+    const second = await startWorker(bed, { exclusive, takesMs: 200, starts: first.starts })
     const results = await Promise.all(
       Array.from({ length: 6 }, (_, number) => (number % 2 === 0 ? first : second).job.enqueue('report')),
     )
@@ -777,11 +778,12 @@ behaviours('Exclusive jobs on lock rows', (behaviour) => {
     'X16',
     'Works for event-triggered (enqueued) work too, not only for periodic triggers. (its holder crashes, and no trigger comes again)',
     async (bed) => {
-      const first = await startWorker(bed, { hangs: () => true })
+      const exclusive = { whenBusy: 'skip' } as const
+      const first = await startWorker(bed, { exclusive, hangs: () => true })
       await first.job.enqueue('report')
       await bed.until(() => first.starts.length === 1, 'the first attempt')
       bed.crash(first.belfry)
-      const second = await startWorker(bed)
+      const second = await startWorker(bed, { exclusive })
       expect((await second.job.enqueue('report')).outcome).toBe('busy')
       await bed.until(async () => (await ended(bed)).length === 1, 'the takeover')
       expect(second.starts).toMatchObject([{ attempt: 2 }])

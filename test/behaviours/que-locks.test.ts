@@ -6,6 +6,9 @@ import { behaviours, type TestBed } from './test-bed.js'
 type AnyJob = Job<Json | undefined>
 type WorkerOptions = Partial<Pick<BelfryOptions, 'concurrency' | 'roles'>> & { wrap?: (store: Store) => Store }
 
+/** Copies of a run are dropped only where the job says so. */
+const SKIP = { whenBusy: 'skip' } as const
+
 /** Counts concurrent executions: the maximum per key, and in total. */
 function gauge() {
   const now = new Map<string, number>()
@@ -115,7 +118,7 @@ behaviours('que-locks', (behaviour) => {
     async (bed) => {
       const { seen, during } = gauge()
       const job = await workers(bed, 4, {
-        exclusive: { checkOnEnqueue: false },
+        exclusive: { ...SKIP, checkOnEnqueue: false },
         run: () => during('eu', () => bed.sleep(30)),
       })
       for (let round = 0; round < 8; round += 1) {
@@ -147,7 +150,7 @@ behaviours('que-locks', (behaviour) => {
     const { seen, during } = gauge()
     const { opened, open } = gate()
     const job = await workers(bed, 2, {
-      exclusive: true,
+      exclusive: SKIP,
       run: ({ payload }) => during(JSON.stringify(payload), () => opened),
     })
     await job.enqueue({ region: 'eu' })
@@ -177,7 +180,7 @@ behaviours('que-locks', (behaviour) => {
       const { opened, open } = gate()
       const { seen, during } = gauge()
       const job = await workers(bed, 2, {
-        exclusive: { checkOnEnqueue: false },
+        exclusive: { ...SKIP, checkOnEnqueue: false },
         run: () => during('eu', () => opened),
       })
       const first = await job.enqueue({ region: 'eu' })
@@ -195,7 +198,7 @@ behaviours('que-locks', (behaviour) => {
     'Q4',
     'Enqueue is skipped when as many runs of the same key as its limit are due: the caller is told which run won.',
     async (bed) => {
-      const job = await enqueuer(bed, { exclusive: { limit: 2 } })
+      const job = await enqueuer(bed, { exclusive: { ...SKIP, limit: 2 } })
       const first = await job.enqueue({ region: 'eu' })
       const second = await job.enqueue({ region: 'eu' })
       const third = await job.enqueue({ region: 'eu' })
@@ -208,7 +211,7 @@ behaviours('que-locks', (behaviour) => {
 
   behaviour('Q4', 'Enqueue is skipped while a run of the key is running.', async (bed) => {
     const { opened, open } = gate()
-    const job = await workers(bed, 1, { exclusive: true, run: () => opened })
+    const job = await workers(bed, 1, { exclusive: SKIP, run: () => opened })
     const first = await job.enqueue({ region: 'eu' })
     await untilState(bed, first.run, 'running')
     expect(await job.enqueue({ region: 'eu' })).toEqual({ outcome: 'busy', run: first.run })
@@ -220,7 +223,7 @@ behaviours('que-locks', (behaviour) => {
   behaviour('Q4', 'Enqueue is skipped while a run of the key is between attempts.', async (bed) => {
     let failing = true
     const job = await workers(bed, 1, {
-      exclusive: true,
+      exclusive: SKIP,
       retry: { attempts: 2, backoff: 'fixed', delay: '1s' },
       run: () => {
         if (failing) throw new Error('not yet')
@@ -236,7 +239,7 @@ behaviours('que-locks', (behaviour) => {
 
   behaviour('Q4', 'Runs delayed to the future neither block nor are blocked until due.', async (bed) => {
     const { opened, open } = gate()
-    const job = await workers(bed, 1, { exclusive: true, run: () => opened })
+    const job = await workers(bed, 1, { exclusive: SKIP, run: () => opened })
     const later = await job.enqueue({ region: 'eu' }, { in: '1s' })
     const now = await job.enqueue({ region: 'eu' })
     expect([later.outcome, now.outcome]).toEqual(['enqueued', 'enqueued'])
@@ -249,7 +252,7 @@ behaviours('que-locks', (behaviour) => {
   })
 
   behaviour('Q4', 'The same key at the same instant is one run.', async (bed) => {
-    const job = await enqueuer(bed, { exclusive: true })
+    const job = await enqueuer(bed, { exclusive: SKIP })
     const at = new Date((await bed.now()) + 3_600_000)
     const first = await job.enqueue({ region: 'eu' }, { at })
     expect(first.outcome).toBe('enqueued')
@@ -273,7 +276,7 @@ behaviours('que-locks', (behaviour) => {
     '100 identical enqueues at once end in at least one execution and never two at once.',
     async (bed) => {
       const { seen, during } = gauge()
-      const options: JobOptions<Json> = { exclusive: true, run: () => during('eu', () => bed.sleep(5)) }
+      const options: JobOptions<Json> = { exclusive: SKIP, run: () => during('eu', () => bed.sleep(5)) }
       const jobs = [await workers(bed, 1, options), await workers(bed, 1, options), await workers(bed, 1, options)]
       const enqueued = await Promise.all(
         Array.from({ length: 100 }, (_, at) => (jobs[at % 3] as AnyJob).enqueue({ region: 'eu' })),
@@ -287,7 +290,7 @@ behaviours('que-locks', (behaviour) => {
   )
 
   behaviour('Q6', 'The order of keys in the arguments does not change the lock key (canonical JSON).', async (bed) => {
-    const job = await enqueuer(bed, { exclusive: true })
+    const job = await enqueuer(bed, { exclusive: SKIP })
     const first = await job.enqueue({ region: 'eu', user: { id: 7, name: 'Ada' }, tags: ['a', 'b'] })
     const same = await job.enqueue({ tags: ['a', 'b'], user: { name: 'Ada', id: 7 }, region: 'eu' })
     expect(same).toEqual({ outcome: 'busy', run: first.run })
@@ -303,7 +306,7 @@ behaviours('que-locks', (behaviour) => {
       const { opened, open } = gate()
       let failures = 0
       const job = await workers(bed, 1, {
-        exclusive: true,
+        exclusive: SKIP,
         retry: { attempts: 2, backoff: 'fixed', delay: '500ms' },
         run: async () => {
           await opened
@@ -329,14 +332,14 @@ behaviours('que-locks', (behaviour) => {
   )
 
   behaviour('Q8', '`available` neither reserves nor disturbs anything.', async (bed) => {
-    const job = await enqueuer(bed, { exclusive: true })
+    const job = await enqueuer(bed, { exclusive: SKIP })
     const answers = await Promise.all(Array.from({ length: 20 }, () => job.available({ region: 'eu' })))
     expect(new Set(answers)).toEqual(new Set([true]))
     expect(await bed.runs({ job: 'sync' })).toEqual([])
     expect((await bed.store.leases.list({ limit: 10 })).items).toEqual([])
     // A call of `available` takes no permit: with two permits and one enqueued run, one stays available.
     const two = await bed.instance({ roles: [] })
-    const semaphore = two.job('semaphore', { exclusive: { limit: 2 }, run: () => null })
+    const semaphore = two.job('semaphore', { exclusive: { ...SKIP, limit: 2 }, run: () => null })
     await two.start()
     await semaphore.enqueue(1)
     expect(await semaphore.available(1)).toBe(true)
@@ -396,11 +399,11 @@ behaviours('que-locks', (behaviour) => {
   })
 
   behaviour('Q12', '(fix) The enqueue-time check can be turned off per job.', async (bed) => {
-    const checked = await enqueuer(bed, { exclusive: true })
+    const checked = await enqueuer(bed, { exclusive: SKIP })
     await checked.enqueue(1)
     expect((await checked.enqueue(1)).outcome).toBe('busy')
     const belfry = await bed.instance({ roles: [] })
-    const unchecked = belfry.job('unchecked', { exclusive: { checkOnEnqueue: false }, run: () => null })
+    const unchecked = belfry.job('unchecked', { exclusive: { ...SKIP, checkOnEnqueue: false }, run: () => null })
     const waiting = belfry.job('waiting', {
       exclusive: { whenBusy: 'wait', checkOnEnqueue: true },
       run: () => null,
@@ -415,9 +418,9 @@ behaviours('que-locks', (behaviour) => {
 
   behaviour('Q13', '(fix) The lock key can be computed from part of the arguments.', async (bed) => {
     const belfry = await bed.instance({ roles: [] })
-    const byPath = belfry.job('by path', { exclusive: { by: ['user.id', 'region'] }, run: () => null })
+    const byPath = belfry.job('by path', { exclusive: { ...SKIP, by: ['user.id', 'region'] }, run: () => null })
     const byCode = belfry.job<{ id: number; note: string }>('by code', {
-      exclusive: ({ id }) => id % 10,
+      exclusive: { ...SKIP, by: ({ id }) => id % 10 },
       run: () => null,
     })
     await belfry.start()
@@ -459,7 +462,7 @@ behaviours('que-locks', (behaviour) => {
   behaviour('Q14', '(fix) Locks are visible: listed by API with holder, token, age, expiry.', async (bed) => {
     const { opened, open } = gate()
     const [one, other] = [await bed.instance(), await bed.instance()]
-    const job = one.job('sync', { exclusive: true, run: () => opened })
+    const job = one.job('sync', { exclusive: SKIP, run: () => opened })
     await one.start()
     await other.start()
     const before = await bed.now()
@@ -525,7 +528,7 @@ behaviours('que-locks', (behaviour) => {
   behaviour('Q15', 'A copy beyond the limit is skipped, and a permit that is freed is used again.', async (bed) => {
     const { opened, open } = gate()
     const job = await workers(bed, 2, {
-      exclusive: { limit: 2, by: ['key'], checkOnEnqueue: false },
+      exclusive: { ...SKIP, limit: 2, by: ['key'], checkOnEnqueue: false },
       run: () => opened,
     })
     const first = await job.enqueue({ key: 'a' })
@@ -633,7 +636,7 @@ behaviours('que-locks', (behaviour) => {
     'Q17',
     '(fix) No false sharing: distinct keys never collide (que-locks hashes to 31 bits).',
     async (bed) => {
-      const job = await enqueuer(bed, { exclusive: true })
+      const job = await enqueuer(bed, { exclusive: SKIP })
       const long = 'x'.repeat(400)
       const lookalikes: Json[] = [
         ...[null, 'null', 1, '1', [1], '[1]', ['1'], { a: 1 }, { a: '1' }, [], {}, '', true, 'true', [null], [[]]],
@@ -654,7 +657,7 @@ behaviours('que-locks', (behaviour) => {
 
   behaviour('Q17', 'Jobs with the same arguments do not share a key.', async (bed) => {
     const belfry = await bed.instance({ roles: [] })
-    const jobs = ['a', 'a:1', 'a:"x"', 'b'].map((name) => belfry.job(name, { exclusive: true, run: () => null }))
+    const jobs = ['a', 'a:1', 'a:"x"', 'b'].map((name) => belfry.job(name, { exclusive: SKIP, run: () => null }))
     await belfry.start()
     for (const job of jobs) {
       for (const payload of ['x', 1, '1:"x"', null]) expect((await job.enqueue(payload)).outcome).toBe('enqueued')

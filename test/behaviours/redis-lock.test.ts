@@ -445,7 +445,7 @@ behaviours('Redis lock with heartbeat', (behaviour) => {
 
   behaviour('R8', 'Losing runs to another instance, or to a busy key, is no warning either.', async (bed) => {
     const { opened, open } = gate()
-    const options: JobOptions<Json> = { exclusive: { checkOnEnqueue: false }, run: () => opened }
+    const options: JobOptions<Json> = { exclusive: { whenBusy: 'skip', checkOnEnqueue: false }, run: () => opened }
     const [a, b] = [await worker(bed, options), await worker(bed, options)]
     const { run } = await a.job.enqueue(1)
     await untilState(bed, run, 'running')

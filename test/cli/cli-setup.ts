@@ -96,7 +96,7 @@ function addJobs(instance: Belfry, folder: string): void {
     },
   })
   instance.job<null>('hold', {
-    exclusive: true,
+    exclusive: { whenBusy: 'skip' },
     run: ({ signal }) =>
       new Promise((resolve, reject) => {
         if (existsSync(join(folder, 'mended'))) resolve(null)

@@ -48,7 +48,7 @@ export async function newRun(
   const definition = catalogue.jobs.get(job)
   await definition?.parse?.(stored)
   const target = { job }
-  const key = await catalogue.keyOf(target, stored)
+  const key = await catalogue.keyOf(target, stored, 'enqueue')
   const base = { target, origin: 'enqueue', payload: stored, keep: definition?.keep ?? 'all', ...fields } as const
   if (key === undefined) return base
   const rule = await catalogue.keyRule(target)

@@ -6,7 +6,7 @@ import { errorRecord, failure } from '../../core/errors.js'
 import type { JobInfo } from '../../core/instances/instance.js'
 import type { Logger } from '../../core/logger.js'
 import { type KeyRule, keyFrom, keyOf, type RunKey } from '../../core/runs/key.js'
-import type { Run, Target } from '../../core/runs/run.js'
+import type { Origin, Run, Target } from '../../core/runs/run.js'
 import type { Schedule } from '../../core/schedules/schedule.js'
 import type { Page, Store } from '../../core/store.js'
 import type { JobDefinition } from '../../engine/definitions.js'
@@ -48,12 +48,13 @@ export class JobCatalogue {
   }
 
   /** The exclusive key of a payload, or `unstamped` when only an instance with the job's code can compute it. */
-  async keyOf(target: Target, payload: Json): Promise<RunKey | 'unstamped' | undefined> {
+  async keyOf(target: Target, payload: Json, origin: Origin): Promise<RunKey | 'unstamped' | undefined> {
     if ('sink' in target) return (await this.sinks.orderOf(target))?.key
     const rule = await this.keyRule(target)
     if (rule === undefined) return undefined
     if (rule === 'unknown') return 'unstamped'
-    return keyOf(target.job, rule, payload) ?? (await this.#keyByCode(target.job, rule, payload)) ?? 'unstamped'
+    const { job } = target
+    return keyOf(job, rule, payload, origin) ?? (await this.#keyByCode(job, rule, payload, origin)) ?? 'unstamped'
   }
 
   /** Stamps keys onto runs and schedules that were stored without the code of this instance's jobs. */
@@ -71,7 +72,7 @@ export class JobCatalogue {
 
   async #stampRuns(runs: readonly Run[]): Promise<void> {
     const own = runs.filter(({ target }) => this.#has(target))
-    const stamps = own.map(async ({ id, target, payload }) => ({ run: id, key: await this.#stampOf(target, payload) }))
+    const stamps = own.map(async (run) => ({ run: run.id, key: await this.#stampOf(run, run.origin) }))
     if (stamps.length > 0) await this.#store.runs.stamp(await Promise.all(stamps))
   }
 
@@ -79,7 +80,7 @@ export class JobCatalogue {
     for (const { id, version, definition } of schedules) {
       if (!this.#has(definition.target)) continue
       const { key: _, ...rest } = definition
-      const key = await this.#stampOf(definition.target, definition.payload)
+      const key = await this.#stampOf(definition, 'tick')
       await this.#store.schedules.put([
         { id, definition: key === undefined ? rest : { ...rest, key }, ifVersion: version },
       ])
@@ -94,9 +95,9 @@ export class JobCatalogue {
    * The key of a stored payload. If the job's code throws, the whole payload becomes the key. The run then starts,
    * still exclusive, and fails with the reason, instead of waiting for ever.
    */
-  async #stampOf(target: Target, payload: Json): Promise<RunKey | undefined> {
+  async #stampOf({ target, payload }: Pick<Run, 'target' | 'payload'>, origin: Origin): Promise<RunKey | undefined> {
     try {
-      const key = await this.keyOf(target, payload)
+      const key = await this.keyOf(target, payload, origin)
       return key === 'unstamped' ? undefined : key
     } catch (error) {
       if (!('job' in target)) return undefined
@@ -105,15 +106,15 @@ export class JobCatalogue {
         'an exclusive key could not be computed; the whole payload is used',
       )
       const rule = this.jobs.get(target.job)?.exclusive?.rule
-      return rule && keyFrom(target.job, rule, payload)
+      return rule && keyFrom(target.job, rule, payload, origin)
     }
   }
 
-  async #keyByCode(name: string, rule: KeyRule, payload: Json): Promise<RunKey | undefined> {
+  async #keyByCode(name: string, rule: KeyRule, payload: Json, origin: Origin): Promise<RunKey | undefined> {
     const job = this.jobs.get(name)
     if (job?.exclusive?.by === undefined) return undefined
     const value = job.exclusive.by(job.parse === undefined ? payload : await job.parse(payload))
-    return keyFrom(name, rule, toJson(value, `the exclusive key of job "${name}"`))
+    return keyFrom(name, rule, toJson(value, `the exclusive key of job "${name}"`), origin)
   }
 
   async #readKnownJobs(): Promise<ReadonlyMap<string, JobInfo>> {

@@ -38,9 +38,12 @@ export interface ExclusiveOptions<Payload> {
   readonly name?: string
   /** How many runs of one key may run at a time. Default 1. */
   readonly limit?: number
-  /** A run whose key is busy is skipped (default) or waits for its turn. */
+  /**
+   * What a run does when its key is busy: `skip`, or `wait` for its turn. By default ticks skip, and enqueues, triggers and
+   * backfills wait: accepted work is dropped only when you write `skip`.
+   */
   readonly whenBusy?: WhenBusy
-  /** Refuse an enqueue while the key is taken. Default on with `skip`, off with `wait`. */
+  /** Refuse an enqueue while the key is taken. Default on with `whenBusy: 'skip'`, else off. */
   readonly checkOnEnqueue?: boolean
 }
 
@@ -109,15 +112,15 @@ function parseExclusive<Payload>(job: string, option: ExclusiveOption<Payload> |
   const options: ExclusiveOptions<Payload> =
     typeof option === 'function' ? { by: option } : option === true ? {} : option
   checkOptions(options, KNOWN_EXCLUSIVE, `job "${job}": exclusive`)
-  const { by, name, limit = JOB.exclusive.limit, whenBusy = JOB.exclusive.whenBusy } = options
+  const { by, name, limit = JOB.exclusive.limit, whenBusy } = options
   const { checkOnEnqueue = whenBusy === 'skip' } = options
-  if (!WHEN_BUSY.includes(whenBusy))
+  if (whenBusy !== undefined && !WHEN_BUSY.includes(whenBusy))
     throw invalid(job, `exclusive.whenBusy is ${quote(whenBusy)}; allowed are ${WHEN_BUSY.join(' and ')}`)
   if (name !== undefined) checkName(name, 'exclusive.name')
   const rule: KeyRule = {
     limit: checkCount(limit, job, 'exclusive.limit', LIMITS.permits),
-    whenBusy,
     checkOnEnqueue,
+    ...(whenBusy === undefined ? {} : { whenBusy }),
     ...(name === undefined ? {} : { name }),
     ...(by === undefined ? {} : { by: typeof by === 'function' ? ('code' as const) : checkPaths(job, by) }),
   }

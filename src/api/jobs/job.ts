@@ -52,7 +52,7 @@ export class Job<Input> {
   /** Whether an enqueue would be accepted now. Reserves nothing: another caller may enqueue first. */
   async available(...[payload]: EnqueueArguments<Input>): Promise<boolean> {
     const stored = toJson(payload, `payload of job "${this.name}"`)
-    const key = await this.#catalogue.keyOf({ job: this.name }, stored)
+    const key = await this.#catalogue.keyOf({ job: this.name }, stored, 'enqueue')
     if (key === undefined || key === 'unstamped') return true
     return this.#store.runs.available(key.name, key.limit)
   }

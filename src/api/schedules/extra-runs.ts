@@ -105,7 +105,7 @@ export class ExtraRuns {
     origin: Origin,
   ): Promise<NewRun> {
     if ('job' in target) await this.#catalogue.jobs.get(target.job)?.parse?.(payload)
-    const key = await this.#catalogue.keyOf(target, payload)
+    const key = await this.#catalogue.keyOf(target, payload, origin.origin)
     return { schedule, target, payload, priority, keep, ...origin, ...(key === undefined ? {} : { key }) }
   }
 

@@ -199,7 +199,7 @@ export class Schedules {
     const job = this.#catalogue.jobs.get(target.job)
     await job?.parse?.(payload)
     const keep = input.keep ?? job?.keep ?? definition.keep
-    const key = await this.#catalogue.keyOf(target, payload)
+    const key = await this.#catalogue.keyOf(target, payload, 'tick')
     return { ...definition, keep, ...(key === undefined ? {} : { key }) }
   }
 

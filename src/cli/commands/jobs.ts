@@ -35,5 +35,5 @@ function exclusiveOf({ exclusive }: JobResource): string {
   if (exclusive === undefined) return 'no'
   const { by, limit, whenBusy } = exclusive
   const what = by === undefined ? 'by payload' : by === 'code' ? 'by code' : `by ${by.join(', ')}`
-  return `${what}${limit === 1 ? '' : `, ${limit} at a time`}; ${whenBusy}s when busy`
+  return `${what}${limit === 1 ? '' : `, ${limit} at a time`}; ${whenBusy === undefined ? 'ticks skip' : `${whenBusy}s`} when busy`
 }

@@ -7,8 +7,9 @@
 
 import { createHash } from 'node:crypto'
 import { canonicalJson, type Json } from '../checks/json.js'
-import { LIMITS } from '../defaults.js'
+import { DEFAULTS, LIMITS } from '../defaults.js'
 import type { WhenBusy } from '../policies.js'
+import type { Origin } from './run.js'
 
 export interface RunKey {
   readonly name: string
@@ -27,21 +28,27 @@ export interface KeyRule {
    */
   readonly by?: readonly string[] | 'code'
   readonly limit: number
-  readonly whenBusy: WhenBusy
+  /** By default it depends on the run's origin. */
+  readonly whenBusy?: WhenBusy
   readonly checkOnEnqueue: boolean
 }
 
 /** The key of a payload, or undefined when only the job's code can compute it. */
-export function keyOf(job: string, rule: KeyRule, payload: Json): RunKey | undefined {
+export function keyOf(job: string, rule: KeyRule, payload: Json, origin: Origin): RunKey | undefined {
   if (rule.by === 'code') return undefined
-  return keyFrom(job, rule, rule.by === undefined ? payload : rule.by.map((path) => valueAt(payload, path)))
+  return keyFrom(job, rule, rule.by === undefined ? payload : rule.by.map((path) => valueAt(payload, path)), origin)
 }
 
 /** The key of the value that `by` picked, or that the job's function returned. */
-export function keyFrom(job: string, { name, limit, whenBusy, by }: KeyRule, value: Json): RunKey {
+export function keyFrom(job: string, rule: KeyRule, value: Json, origin: Origin): RunKey {
+  const { name, limit, by } = rule
   // A shared name without `by` is one lease, whatever the payload.
   const whole = name !== undefined && by === undefined
-  return { name: whole ? name : keyName(name ?? `job:${job}`, value), limit, whenBusy }
+  return {
+    name: whole ? name : keyName(name ?? `job:${job}`, value),
+    limit,
+    whenBusy: rule.whenBusy ?? DEFAULTS.job.exclusive.whenBusy[origin],
+  }
 }
 
 /** The key of messages that an ordered sink must deliver one after the other. */

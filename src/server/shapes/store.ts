@@ -47,7 +47,7 @@ export const jobResource = z
         name: z.string().exactOptional(),
         by: z.union([z.array(z.string()), z.literal('code')]).exactOptional(),
         limit: z.int(),
-        whenBusy: z.enum(WHEN_BUSY),
+        whenBusy: z.enum(WHEN_BUSY).exactOptional(),
         checkOnEnqueue: z.boolean(),
       })
       .exactOptional()
