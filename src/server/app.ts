@@ -15,7 +15,9 @@ import { concurrencyLimits } from './security/concurrency-limit.js'
 import { corsHeaders, preflightReply } from './security/cors.js'
 import { CpuBudget } from './security/cpu-budget.js'
 import { type Guard, guard } from './security/guard.js'
+import { ImportPace } from './security/import-pace.js'
 import { ServiceSecret } from './security/service-secret.js'
+import { Usage } from './security/usage.js'
 import { visibleError } from './security/visibility.js'
 import type { ParsedServerOptions } from './server-options.js'
 
@@ -31,6 +33,8 @@ export function app(
   const concurrency = concurrencyLimits()
   const cpu = new CpuBudget(options.limits.cpuMsPerSecond)
   const secret = new ServiceSecret(belfry.records)
+  const usage = new Usage(belfry)
+  const pace = new ImportPace()
   const toHandler = handlerMaker(options, guarding)
   const hono = new Hono<ServerEnv>().basePath(options.basePath)
   mount(hono, allRoutes(belfry, options, trail), { belfry, options }, toHandler)
@@ -42,7 +46,7 @@ export function app(
   return (request, info) => {
     const preflight = preflightReply(request, origins)
     if (preflight !== undefined) return toResponse(withCors(preflight, request, origins), info.secure)
-    return hono.fetch(request, { audit, authorise, closing, concurrency, cpu, info, secret })
+    return hono.fetch(request, { audit, authorise, closing, concurrency, cpu, info, pace, secret, usage })
   }
 }
 

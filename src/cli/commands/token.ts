@@ -34,6 +34,10 @@ function createCommand(): Command {
     .option('--prefix <text>', 'it sees and changes only ids that begin with this')
     .option('--jobs <names>', 'jobs that its schedules may name, as in a/*,mail (those with the prefix)')
     .option('--sinks <names>', 'sinks that its schedules may name (those with the prefix)')
+    .option('--max-schedules <n>', 'schedules that may be below its prefix')
+    .option('--max-runs <n>', 'unfinished runs that may be below its prefix')
+    .option('--max-locks <n>', 'locks that may be held below its prefix')
+    .option('--import-rate <n>', 'lines a second that its imports take')
     .option('--name <text>', 'name of the token, such as its user')
     .option('--expires <duration>', 'expires after this long, such as 90d')
     .addHelpText(
@@ -47,14 +51,17 @@ Examples:
   belfry token create --role operator --prefix billing/ --jobs 'billing/*,mail'`,
     )
     .action(
-      async ({ role, prefix, jobs, sinks, name, expires, ...flags }: Flags & Record<string, string | undefined>) => {
+      async ({ role, prefix, jobs, sinks, name, expires, ...given }: Flags & Record<string, string | undefined>) => {
         const ttlMs = expires === undefined ? undefined : located('--expires', () => durationMs(expires))
+        const { maxSchedules, maxRuns, maxLocks, importRate, ...flags } = given
+        const quota = quotaOf({ schedules: maxSchedules, runs: maxRuns, locks: maxLocks, importRate })
         const { Tokens, checkRole } = await import('../../server/security/tokens.js')
         const wanted = {
           role: checkRole(role),
           ...(prefix === undefined ? {} : { prefix }),
           ...(jobs === undefined ? {} : { jobs: namesIn(jobs) }),
           ...(sinks === undefined ? {} : { sinks: namesIn(sinks) }),
+          ...(Object.keys(quota).length === 0 ? {} : { quota }),
           ...(name === undefined ? {} : { name }),
           ...(ttlMs === undefined ? {} : { ttlMs }),
         }
@@ -118,6 +125,12 @@ function namesIn(text: string): readonly string[] {
     .split(',')
     .map((name) => name.trim())
     .filter((name) => name !== '')
+}
+
+function quotaOf(flags: Readonly<Record<string, string | undefined>>): Record<string, number> {
+  return Object.fromEntries(
+    Object.entries(flags).flatMap(([name, text]) => (text === undefined ? [] : [[name, Number(text)]])),
+  )
 }
 
 /** Creating the first token may create the store; listing and revoking need one that exists. */

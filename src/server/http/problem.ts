@@ -11,6 +11,8 @@ export type ServiceCode =
   | 'HOST_REFUSED'
   | 'ORIGIN_REFUSED'
   | 'RATE_LIMITED'
+  /** The token may make no more of these. */
+  | 'QUOTA_EXCEEDED'
   /** No route has this path. */
   | 'NOT_FOUND'
   | 'LOCK_NOT_FOUND'

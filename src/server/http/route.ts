@@ -15,7 +15,9 @@ import {
 } from '../security/caller.js'
 import type { ConcurrencyLimits } from '../security/concurrency-limit.js'
 import type { CpuBudget } from '../security/cpu-budget.js'
+import type { ImportPace } from '../security/import-pace.js'
 import type { ServiceSecret } from '../security/service-secret.js'
+import type { Usage } from '../security/usage.js'
 import type { ParsedServerOptions } from '../server-options.js'
 import { once, type Repeatable } from './idempotency.js'
 import { parseBody, readBody } from './json-body.js'
@@ -33,6 +35,8 @@ export interface ServerEnv {
     readonly concurrency: ConcurrencyLimits
     readonly cpu: CpuBudget
     readonly secret: ServiceSecret
+    readonly usage: Usage
+    readonly pace: ImportPace
     /** Fires when the server closes. */
     readonly closing: AbortSignal
   }

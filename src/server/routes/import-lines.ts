@@ -20,8 +20,10 @@ import { parseJson } from '../http/json-body.js'
 import { type FieldError, fieldErrors, problem } from '../http/problem.js'
 import type { Caller } from '../security/caller.js'
 import { mustUseNamed } from '../security/targets.js'
+import type { Usage } from '../security/usage.js'
 import { mayMake, visibleError } from '../security/visibility.js'
 import { scheduleId, scheduleInput } from '../shapes/schedule.js'
+import { putWithin } from './put-within.js'
 
 /** The maximum of lines in a batch. */
 const BATCH = 1_000
@@ -63,6 +65,7 @@ interface Batch {
 
 export class LineImport {
   readonly #belfry: Belfry
+  readonly #usage: Usage
   readonly #caller: Caller
   /** The number of the body's first line in the whole import: more than 1 when the client resumes. */
   readonly #first: number
@@ -74,8 +77,9 @@ export class LineImport {
   #batch = emptyBatch()
   #writing: { readonly done: Promise<void>; readonly ids: ReadonlySet<string> } | undefined
 
-  constructor(belfry: Belfry, caller: Caller, first: number, maxLine: number) {
+  constructor(belfry: Belfry, usage: Usage, caller: Caller, first: number, maxLine: number) {
     this.#belfry = belfry
+    this.#usage = usage
     this.#caller = caller
     this.#first = first
     this.#maxLine = maxLine
@@ -146,7 +150,7 @@ export class LineImport {
   async #write({ lines }: Batch): Promise<readonly (PutOutcome | PutRefusal)[]> {
     if (lines.length === 0) return []
     const entries = lines.map(({ id, fields }) => [id, fields] as const)
-    return this.#belfry.schedules.putMany(entries, { whenRefused: 'skip' })
+    return putWithin(this.#belfry, this.#usage, this.#caller, entries)
   }
 
   #shown(error: BelfryError): BelfryError {

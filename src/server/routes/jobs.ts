@@ -7,7 +7,7 @@ import { listOf } from '../shapes/list.js'
 import { newRun } from '../shapes/requests.js'
 import { enqueued } from '../shapes/run.js'
 import { jobResource } from '../shapes/store.js'
-import { answerEnqueued, checkWait, enqueueDetail } from './schedule-actions.js'
+import { answerEnqueued, checkWait, enqueueDetail, isEnqueued } from './schedule-actions.js'
 
 const TAG = 'jobs'
 
@@ -43,7 +43,8 @@ export function jobRoutes(belfry: Belfry): readonly Route[] {
         mustUse(c.get('caller'), { job })
         const waitMs = checkWait(wait)
         const dedupe = options.key === undefined ? repeatable?.dedupe : undefined
-        const result = await belfry.enqueue(job, payload, { ...options, ...dedupe })
+        const enqueue = () => belfry.enqueue(job, payload, { ...options, ...dedupe })
+        const result = await c.env.usage.within(c.get('caller'), 'runs', 1, enqueue, isEnqueued)
         await c.env.audit(c.get('caller'), 'run.enqueue', job, enqueueDetail(result))
         return answerEnqueued(belfry, c, result, waitMs, dedupe?.key)
       },

@@ -69,12 +69,20 @@ function acquireRoute(belfry: Belfry): Route {
       const waitMs = checkWait(body.wait)
       const holder = storedHolder(c.get('caller'), body.holder)
       const grant = (signal: AbortSignal) => belfry.locks.grant(name, { ...body, holder, signal })
-      const granted = await (waitMs === 0 ? grant(c.req.raw.signal) : whileConnected(c, grant))
+      const acquire = () => (waitMs === 0 ? grant(c.req.raw.signal) : whileConnected(c, grant))
+      const wanted = await newPlaces(belfry, c.get('caller'), name, holder)
+      const granted = await c.env.usage.within(c.get('caller'), 'locks', wanted, acquire, (lease) => (lease ? 1 : 0))
       if (granted === undefined && waitMs > 0 && c.env.closing.aborted) throw stopping()
       if (granted === undefined) throw problem(409, 'LOCK_BUSY', `the lock "${name}" is held by another`)
       return answer(c, granted)
     },
   })
+}
+
+/** How many places of the caller's quota a lock needs: none if its holder has it already. */
+async function newPlaces(belfry: Belfry, { quota }: Caller, name: string, own: string): Promise<number> {
+  if (quota?.locks === undefined) return 0
+  return (await belfry.locks.inspect(name)).some(({ holder }) => holder === own) ? 0 : 1
 }
 
 function holderRoutes(belfry: Belfry): readonly Route[] {

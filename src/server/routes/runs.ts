@@ -105,7 +105,7 @@ function changeRoutes(belfry: Belfry): readonly Route[] {
       handle: async (c) => {
         const before = await seenRun(belfry, c)
         mustUse(c.get('caller'), before.target)
-        await belfry.runs.retry(before.id)
+        await c.env.usage.within(c.get('caller'), 'runs', 1, () => belfry.runs.retry(before.id))
         await c.env.audit(c.get('caller'), 'run.retry', before.id, { of: ownerOf(before) })
         return json(toRunResource(await seenRun(belfry, c).catch(() => before), c.get('caller')))
       },
@@ -127,11 +127,25 @@ function manyRoutes(belfry: Belfry, most: number): readonly Route[] {
       ...{ ...parts, path: '/v1/runs:retry', id: 'retryRuns' },
       summary: 'Retries the runs that match and failed, were cancelled or skipped, newest first, up to the limit.',
       handle: (c, { body }) =>
-        changeMany(c, 'retryRuns', withLimit(body, most), (query) =>
-          belfry.runs.retryMany(query, ({ target }) => mayUse(c.get('caller'), target)),
-        ),
+        changeMany(c, 'retryRuns', withLimit(body, most), (query) => retryWithin(belfry, c, query)),
     }),
   ]
+}
+
+/** Retries as many runs as the caller's quota of unfinished runs has room for. */
+async function retryWithin(belfry: Belfry, c: ServerContext, query: RunQuery): Promise<ManyRunsResult> {
+  const caller = c.get('caller')
+  const places = await c.env.usage.reserve(caller, 'runs', query.limit)
+  let made = places.granted
+  try {
+    if (places.granted === 0) throw places.refusal()
+    const limit = Math.min(query.limit, places.granted)
+    const result = await belfry.runs.retryMany({ ...query, limit }, ({ target }) => mayUse(caller, target))
+    made = result.changed.length
+    return result
+  } finally {
+    places.end(made)
+  }
 }
 
 type Selection = z.output<typeof meantRuns>

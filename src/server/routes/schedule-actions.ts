@@ -4,6 +4,7 @@ import { BelfryError } from '../../core/errors.js'
 import type { Run } from '../../core/runs/run.js'
 import type { EnqueueResult } from '../../core/store.js'
 import { durationMs } from '../../time/duration.js'
+import { instantMs } from '../../time/instant.js'
 import { problem } from '../http/problem.js'
 import { json, type Reply } from '../http/reply.js'
 import { type Route, route, type ServerContext } from '../http/route.js'
@@ -22,6 +23,8 @@ const TAG = 'schedules'
 const BASE = '/v1/schedules/{id}'
 export const MAX_WAIT_MS = 60_000
 const MAX_LISTED = 1_000
+/** How many ticks of a backfill are counted at a time. */
+const PREVIEWED = 1_000
 
 const schedule = { description: 'The schedule.', schema: scheduleResource, headers: { ETag: 'The version.' } }
 
@@ -74,7 +77,8 @@ function triggerRoute(belfry: Belfry): Route {
       const id = visibleId(c)
       const waitMs = checkWait(wait)
       await mustUseTargetOf(belfry, c, id)
-      const result = await belfry.schedules.trigger(id, { ...options, ...repeatable?.dedupe })
+      const trigger = () => belfry.schedules.trigger(id, { ...options, ...repeatable?.dedupe })
+      const result = await c.env.usage.within(c.get('caller'), 'runs', 1, trigger, isEnqueued)
       await c.env.audit(c.get('caller'), 'schedule.trigger', id, enqueueDetail(result))
       return answerEnqueued(belfry, c, result, waitMs, repeatable?.dedupe.key)
     },
@@ -106,6 +110,10 @@ export async function answerEnqueued(
     run: shown === undefined ? null : toRunResource(shown, caller),
   }
   return json(body, ended ? 200 : 202)
+}
+
+export function isEnqueued({ outcome }: Pick<EnqueueResult, 'outcome'>): number {
+  return outcome === 'enqueued' ? 1 : 0
 }
 
 /** For the audit trail: names the run only if this request made it. */
@@ -156,7 +164,9 @@ function backfillRoute(belfry: Belfry): Route {
     handle: async (c, { body }) => {
       const id = visibleId(c)
       await mustUseTargetOf(belfry, c, id)
-      const { runs } = await belfry.schedules.backfill(id, body)
+      const wanted = await backfillPlaces(belfry, c.get('caller'), id, body)
+      const backfill = () => belfry.schedules.backfill(id, body)
+      const { runs } = await c.env.usage.within(c.get('caller'), 'runs', wanted, backfill)
       const count = (outcome: string) => runs.filter((run) => run.outcome === outcome).length
       const counts = { enqueued: count('enqueued'), duplicates: count('duplicate'), busy: count('busy') }
       await c.env.audit(c.get('caller'), 'schedule.backfill', id, { ...body, ...counts })
@@ -165,6 +175,28 @@ function backfillRoute(belfry: Belfry): Route {
       return json({ ...counts, runs: own.map(({ run }) => run) }, 202)
     },
   })
+}
+
+/** How many places of the caller's quota a backfill needs: one for each tick of its range. */
+async function backfillPlaces(
+  belfry: Belfry,
+  { quota }: Caller,
+  id: string,
+  { from, to }: z.output<typeof backfill>,
+): Promise<number> {
+  if (quota?.runs === undefined) return 0
+  const end = instantMs(to)
+  let [found, start] = [0, instantMs(from)]
+  // More than the quota are refused, however many they are.
+  while (found <= quota.runs) {
+    const ticks = await belfry.schedules.preview(id, { from: new Date(start), count: PREVIEWED })
+    const within = ticks.filter(({ at }) => at.getTime() <= end)
+    found += within.length
+    const last = within.at(-1)
+    if (last === undefined || within.length < PREVIEWED) break
+    start = last.at.getTime() + 1
+  }
+  return found
 }
 
 function tickRoutes(belfry: Belfry): readonly Route[] {

@@ -1,7 +1,7 @@
 /** POST /v1/schedules:preview and POST /v1/schedules:apply. */
 import type { z } from 'zod'
 import { locatedBelow } from '../../api/located.js'
-import type { ApplyChange } from '../../api/schedules/apply.js'
+import type { ApplyChange, ApplyResult } from '../../api/schedules/apply.js'
 import { inputOf } from '../../api/schedules/schedule-input-of.js'
 import type { Belfry } from '../../belfry.js'
 import { systemClock } from '../../core/clock.js'
@@ -88,10 +88,17 @@ function applyRoute(belfry: Belfry, { limits }: ParsedServerOptions): Route {
         mustUseNamed(c.get('caller'), input, ['schedules', id])
       }
       if (options.prefix !== undefined) mayMake(c.get('caller'), options.prefix)
-      const { changes, unchanged } = await locatedBelow(['schedules'], () =>
-        belfry.schedules.apply(schedules, { ...options, maxRemoved: limits.batch }),
-      )
       const isDone = options.dryRun !== true
+      const apply = (dryRun: boolean) =>
+        locatedBelow(['schedules'], () =>
+          belfry.schedules.apply(schedules, { ...options, dryRun, maxRemoved: limits.batch }),
+        )
+      const caller = c.get('caller')
+      const isCounted = isDone && caller.quota?.schedules !== undefined
+      const wanted = isCounted ? Math.max(addedBy(await apply(true)), 0) : 0
+      const { changes, unchanged } = await c.env.usage.within(
+        ...([caller, 'schedules', wanted, () => apply(!isDone), addedBy] as const),
+      )
       if (isDone && changes.length > 0) {
         const detail = { changes: changes.length, unchanged, prune: options.prune ?? false, ...idsOf(changes) }
         await c.env.audit(c.get('caller'), 'schedule.apply', options.prefix ?? c.get('caller').prefix ?? '*', detail)
@@ -127,6 +134,12 @@ async function checkWanted(
 
 function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+/** How many more schedules there are after an apply than before. */
+function addedBy({ changes }: ApplyResult): number {
+  const count = (wanted: ApplyChange['change']) => changes.filter(({ change }) => change === wanted).length
+  return count('create') - count('remove')
 }
 
 /** The changed ids for the audit entry, the first 100 of each kind. */

@@ -53,7 +53,8 @@ function importRoute(belfry: Belfry, { limits }: ParsedServerOptions): Route {
     answers: { 200: { description: 'All lines were taken.', schema: imported } },
     handle: async (c, { query }) => {
       checkType(c)
-      const lines = new LineImport(belfry, c.get('caller'), query.firstLine, limits.bodyBytes)
+      c.env.pace.begin(c.get('caller'))
+      const lines = new LineImport(belfry, c.env.usage, c.get('caller'), query.firstLine, limits.bodyBytes)
       const progress = new Progress(belfry, await progressId(c, query.name), query.firstLine)
       try {
         await takeAll(c, lines, progress, limits)
@@ -86,6 +87,7 @@ async function takeAll(c: ServerContext, into: LineImport, progress: Progress, l
       }
       await progress.storeIfDue(into.counts)
       cancelToken.check()
+      await c.env.pace.take(c.get('caller'), lines.length, () => cancelToken.check())
     }
     await into.end()
   } finally {

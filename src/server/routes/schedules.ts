@@ -94,9 +94,11 @@ function createSchedule(belfry: Belfry): Route {
       mustUseNamed(caller, body)
       const unique = repeatable?.name
       const isNamed = body.id !== undefined || unique !== undefined
-      const schedule = isNamed
-        ? await createNamed(belfry, caller, body, unique)
-        : await belfry.schedules.add(body, caller.prefix === undefined ? {} : { prefix: caller.prefix })
+      const schedule = await c.env.usage.within(caller, 'schedules', 1, () =>
+        isNamed
+          ? createNamed(belfry, caller, body, unique)
+          : belfry.schedules.add(body, caller.prefix === undefined ? {} : { prefix: caller.prefix }),
+      )
       const { id } = schedule
       await c.env.audit(caller, 'schedule.put', id, CREATED)
       return answer(c, schedule, 201, { location: `${c.req.path}/${encodeURIComponent(id)}` })
@@ -161,7 +163,9 @@ function writeRoutes(belfry: Belfry): readonly Route[] {
         mayMake(c.get('caller'), id)
         checkId(id)
         mustUseNamed(c.get('caller'), body)
-        const written = await conditionally(c, belfry, id, (options) => belfry.schedules.put(id, body, options))
+        const put = () => conditionally(c, belfry, id, (options) => belfry.schedules.put(id, body, options))
+        const wanted = await newPlaces(belfry, c.get('caller'), id)
+        const written = await c.env.usage.within(c.get('caller'), 'schedules', wanted, put, isCreated)
         return answerWritten(c, 'schedule.put', written)
       },
     }),
@@ -193,6 +197,15 @@ function writeRoutes(belfry: Belfry): readonly Route[] {
       },
     }),
   ]
+}
+
+/** How many places of the caller's quota a put needs: none for a schedule that exists. */
+async function newPlaces(belfry: Belfry, { quota }: Caller, id: string): Promise<number> {
+  return quota?.schedules === undefined || (await belfry.schedules.get(id)) !== undefined ? 0 : 1
+}
+
+function isCreated({ outcome }: PutOutcome): number {
+  return outcome === 'created' ? 1 : 0
 }
 
 /**

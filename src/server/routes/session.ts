@@ -17,6 +17,7 @@ const caller = z
       .array(z.string())
       .optional()
       .meta({ description: 'The jobs that its schedules may name. Default: those that begin with the prefix.' }),
+    quota: z.looseObject({}).optional().meta({ description: 'How much there may be below the prefix.' }),
     sinks: z
       .array(z.string())
       .optional()

@@ -4,7 +4,8 @@ import { cachedRead } from '../../api/cached-read.js'
 import type { Belfry } from '../../belfry.js'
 import type { Frozen } from '../../core/store.js'
 import { json } from '../http/reply.js'
-import { type Route, route } from '../http/route.js'
+import { type Route, route, type ServerContext } from '../http/route.js'
+import { COUNTED } from '../security/quota.js'
 import { isVisible, mustSeeAll, seesAll } from '../security/visibility.js'
 import { iso, note } from '../shapes/fields.js'
 import { listOf } from '../shapes/list.js'
@@ -57,9 +58,17 @@ function statsRoute(belfry: Belfry): Route {
     handle: async (c) => {
       const { now, frozen, instances, ...counts } = await currentStats()
       const shown = seesAll(c.get('caller')) ? counts : {}
-      return json({ now: iso(now), instances, freeze: toFreeze(frozen), ...shown })
+      const usage = await usageOf(c)
+      return json({ now: iso(now), instances, freeze: toFreeze(frozen), ...shown, ...usage })
     },
   })
+}
+
+async function usageOf(c: ServerContext): Promise<object> {
+  const caller = c.get('caller')
+  if (seesAll(caller) && caller.quota === undefined) return {}
+  const [schedules, runs, locks] = await Promise.all(COUNTED.map((kind) => c.env.usage.shown(caller, kind)))
+  return { usage: { schedules, runs, locks } }
 }
 
 function freezeRoutes(belfry: Belfry): readonly Route[] {

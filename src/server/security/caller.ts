@@ -1,6 +1,7 @@
 /** The seam between the routes and authentication. */
 import type { Json } from '../../core/checks/json.js'
 import { problem } from '../http/problem.js'
+import type { Quota } from './quota.js'
 
 export const SERVICE_ROLES = ['viewer', 'operator', 'worker', 'admin'] as const
 export type ServiceRole = (typeof SERVICE_ROLES)[number]
@@ -23,6 +24,7 @@ export interface Caller {
   readonly jobs?: readonly string[]
   /** The sinks that its schedules may name. Default: those with the prefix. */
   readonly sinks?: readonly string[]
+  readonly quota?: Quota
 }
 
 /** Every caller of a service without login: a program on this machine, which has no limits. */

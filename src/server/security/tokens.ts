@@ -14,6 +14,7 @@ import {
   parseCredential,
   secretHash,
 } from './credential.js'
+import { checkQuota, isQuota, type Quota } from './quota.js'
 import { checkAllowed } from './targets.js'
 
 export interface TokenInfo {
@@ -23,6 +24,7 @@ export interface TokenInfo {
   readonly prefix?: string
   readonly jobs?: readonly string[]
   readonly sinks?: readonly string[]
+  readonly quota?: Quota
   readonly createdAt: number
   readonly expiresAt?: number
 }
@@ -35,6 +37,8 @@ export interface NewToken {
   readonly jobs?: readonly string[]
   /** The sinks that its schedules may name. Default: those with the prefix. */
   readonly sinks?: readonly string[]
+  /** How much there may be below the prefix, and how fast the token may import. Default: no limits. */
+  readonly quota?: Quota
   readonly ttlMs?: number
 }
 
@@ -55,6 +59,7 @@ export class Tokens {
     prefix,
     jobs,
     sinks,
+    quota,
     ttlMs,
   }: NewToken): Promise<{ readonly token: string; readonly info: TokenInfo }> {
     checkRole(role)
@@ -67,6 +72,7 @@ export class Tokens {
       ...(prefix === undefined ? {} : { prefix }),
       ...(jobs === undefined ? {} : { jobs: checkAllowed(jobs, 'jobs') }),
       ...(sinks === undefined ? {} : { sinks: checkAllowed(sinks, 'sinks') }),
+      ...(quota === undefined ? {} : { quota: { ...checkQuota(quota) } }),
     }
     const write = {
       kind: TOKEN_KIND,
@@ -120,16 +126,18 @@ export function checkRole(role: unknown): ServiceRole {
 /** Returns undefined for a malformed record, whose token is never valid. */
 function infoOf({ id, body, writtenAt, expiresAt }: StoredRecord): TokenInfo | undefined {
   if (typeof body !== 'object' || body === null || Array.isArray(body)) return undefined
-  const { name, role, prefix, jobs, sinks } = body as { readonly [key: string]: Json }
+  const { name, role, prefix, jobs, sinks, quota } = body as { readonly [key: string]: Json }
   const known = SERVICE_ROLES.find((each) => each === role)
   if (known === undefined || typeof name !== 'string') return undefined
   if (prefix !== undefined && typeof prefix !== 'string') return undefined
   if (!isList(jobs) || !isList(sinks)) return undefined
+  if (quota !== undefined && !isQuota(quota)) return undefined
   return {
     ...{ id, name, role: known, createdAt: writtenAt },
     ...(prefix === undefined ? {} : { prefix }),
     ...(jobs === undefined ? {} : { jobs }),
     ...(sinks === undefined ? {} : { sinks }),
+    ...(quota === undefined ? {} : { quota }),
     ...(expiresAt === undefined ? {} : { expiresAt }),
   }
 }

@@ -67,6 +67,12 @@ const atLeast = z
   })
   .meta({ id: 'BoundedCount' })
 
+const used = z.strictObject({
+  count: z.int(),
+  more: z.boolean(),
+  quota: z.int().exactOptional().meta({ description: 'How many there may be.' }),
+})
+
 export const stats = z
   .strictObject({
     now: time,
@@ -78,6 +84,10 @@ export const stats = z
     ready: atLeast.exactOptional(),
     waiting: atLeast.exactOptional(),
     running: atLeast.exactOptional(),
+    usage: z
+      .strictObject({ schedules: used, runs: used, locks: used })
+      .exactOptional()
+      .meta({ description: 'What there is below the prefix of the caller, if it has a prefix or a quota.' }),
   })
   .meta({ id: 'Stats' })
 
