@@ -4,10 +4,13 @@ import { definitionText } from '../../dist/stores/redis/schedules/schedule-codec
 import { openRawRedis } from './raw-redis.js'
 import { RAW_BATCH } from './raw-redis-scripts.js'
 
+const FIRST_LINE =
+  'allow 1763522623000001 {"createdAt":1763522623000,"cursor":1763522623000,"nextAt":1763526223000,"dueAt":1763526223000}'
+
 /** @param {import('../../dist/core/schedules/schedule.js').ScheduleDefinition} definition */
 export async function openRawRedisSchedules(definition) {
   const raw = await openRawRedis()
-  const text = `a1700000000000000 mb0k3wxl = = mb0k3wxl mb0m9gxl =\n${definitionText({ definition })}`
+  const text = `${FIRST_LINE}\n${definitionText(definition)}`
   return {
     /** @param {number} count */
     async putMany(count) {

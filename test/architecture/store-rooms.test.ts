@@ -41,7 +41,7 @@ const IN_SOME = [
   ...inRoom('instances', 'instance-codec'),
   ...inRoom('locks', 'pass-on'),
   ...inRoom('runs', 'dedupe', 'transitions'),
-  ...inRoom('schedules', 'change', 'definitions', 'schedule-codec', 'take-back'),
+  ...inRoom('schedules', 'change', 'schedule-codec', 'take-back'),
   ...inRoom('schema', 'migrate'),
   ...inRoom('transactions', 'enqueue-inside', 'transact'),
 ]
@@ -76,6 +76,7 @@ const IN_ONE: Readonly<Record<Kind, Readonly<Record<string, string>>>> = {
     'connection/prepared-statements.ts': 'statements have names per session, which poolers break',
     'connection/proof-of-life.ts': 'the advisory mode: a session lock proves that its process lives',
     'connection/session.ts': 'version, encoding and settings of each session, which poolers and servers choose',
+    'schedules/definitions.ts': 'definitions are rows of their own, and known by their numbers',
     'schema/functions.ts': 'the list of functions that the database holds',
     'schema/migration-sql.ts': 'versions of tables, and functions known by a hash',
     'schema/schema-name.ts': 'the tables live in a schema that the user names',

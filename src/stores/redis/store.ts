@@ -1,4 +1,5 @@
 /** The operations of the Redis store: the table of contents of this folder. */
+import { randomUUID } from 'node:crypto'
 import type { Store } from '../../core/store.js'
 import { luaScript, number } from './connection/lua-script.js'
 import nowSource from './connection/now.lua'
@@ -31,7 +32,6 @@ import { stampRuns } from './runs/stamp.js'
 import { advanceSchedules } from './schedules/advance.js'
 import { applySchedules } from './schedules/apply.js'
 import { countSchedules } from './schedules/count.js'
-import { Definitions } from './schedules/definitions.js'
 import { getSchedule, listSchedules } from './schedules/list.js'
 import { pauseSchedule, resumeSchedule } from './schedules/pause.js'
 import { puts } from './schedules/put.js'
@@ -47,7 +47,7 @@ const nowScript = luaScript({
 
 /** All but opening and closing, which are the handle's. */
 export function operationsOn(server: Server): Omit<Store, 'open' | 'close' | 'subscribe' | 'supports'> {
-  const definitions = new Definitions()
+  const planner = randomUUID()
   const { time } = server
 
   /** Answers tell the store's time, which tokens go by. */
@@ -71,7 +71,7 @@ export function operationsOn(server: Server): Omit<Store, 'open' | 'close' | 'su
       apply: op(applySchedules),
       pause: op(pauseSchedule),
       resume: op(resumeSchedule),
-      advance: (request) => heard(advanceSchedules(server, definitions, request)),
+      advance: (request) => heard(advanceSchedules(server, planner, request)),
       skips: op(skippedRanges),
     },
     runs: {

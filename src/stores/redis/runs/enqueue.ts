@@ -8,10 +8,10 @@ import { targetName } from '../../../core/runs/stored-text.js'
 import type { EnqueueResult } from '../../../core/store.js'
 import { coalescedInShards, inShards, keyElsewhere, shardOf } from '../cluster/shards.js'
 import { busyElsewhere, refusedElsewhere } from '../cluster/tickets/tickets.js'
-import { flag, listOf, luaScript, maybe, named, number, oneOf, type Shape, text } from '../connection/lua-script.js'
+import { flag, listOf, luaScript, maybe, named, number, oneOf, text } from '../connection/lua-script.js'
 import type { Server } from '../connection/server.js'
 import source from './enqueue.lua'
-import { type MadeRun, madeRun, runBody, runId } from './run-codec.js'
+import { madeRun, madeRunShape, runBody, runId } from './run-codec.js'
 
 const enqueueScript = luaScript({
   name: 'runs/enqueue',
@@ -21,7 +21,7 @@ const enqueueScript = luaScript({
     startFrom: number,
     runs: listOf(
       named({
-        run: { read: (run) => run as MadeRun, names: [] } as Shape<MadeRun>,
+        run: madeRunShape,
         body: text,
         readyAt: maybe(number),
         delayMs: number,

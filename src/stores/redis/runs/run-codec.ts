@@ -10,11 +10,13 @@
  *
  * An absent field does not apply: a run without `key` has none. Scripts read and write the text by `loaded-runs.lua`.
  */
+
 import type { ErrorRecord } from '../../../core/errors.js'
 import type { SkipReason } from '../../../core/policies.js'
 import type { RunKey } from '../../../core/runs/key.js'
 import type { Keep, NewRun, Origin, Run, RunState, WaitsFor } from '../../../core/runs/run.js'
 import { fromText, targetName, targetOf, targetOptions, toText } from '../../../core/runs/stored-text.js'
+import type { Shape } from '../connection/lua-script.js'
 
 /** The first line. Tokens are texts: see `script.lua`. */
 export interface StoredRun {
@@ -63,12 +65,16 @@ export interface StoredRun {
   readonly reason?: SkipReason
 }
 
-/** What runs are made as. */
-export type MadeRun = ReturnType<typeof madeRun>
+type Made = { readonly [Field in keyof NewRun]?: NewRun[Field] | undefined } & Pick<
+  NewRun,
+  'target' | 'origin' | 'priority' | 'keep'
+>
 
-type New = Pick<NewRun, 'target' | 'origin' | 'priority' | 'keep'> & Partial<NewRun>
+/** What a run is made as. */
+type MadeRun = ReturnType<typeof madeRun>
+export const madeRunShape: Shape<MadeRun> = { read: (run) => run as MadeRun, names: [] }
 
-export function madeRun(run: New, keyShard: number | undefined) {
+export function madeRun(run: Made, keyShard: number | undefined) {
   const { target, origin, priority, keep, schedule, tick, backfill, key, dedupe, dedupeForMs } = run
   return {
     ...{ target: targetName(target), origin, priority, keep, schedule, tick, backfill, dedupe, dedupeForMs },

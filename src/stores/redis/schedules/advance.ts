@@ -5,17 +5,20 @@
  * that another instance has moved on meanwhile is left alone. So a tick is recorded once, however many instances plan it.
  */
 import { setImmediate } from 'node:timers/promises'
-import type { Mutable } from '../../../core/mutable.js'
-import type { Plan, Plannable, Unfinished } from '../../../core/schedules/plan.js'
+import { targetOptions } from '../../../core/runs/stored-text.js'
+import { applyPlan } from '../../../core/schedules/declare.js'
+import type { Unfinished } from '../../../core/schedules/plan.js'
+import { plannable } from '../../../core/schedules/schedule.js'
 import type { AdvanceRequest, AdvanceResult } from '../../../core/store.js'
 import { peekDue } from '../cluster/peek.js'
-import { flag, listOf, luaScript, maybe, named, number, type Shape, text } from '../connection/lua-script.js'
+import { keyElsewhere } from '../cluster/shards.js'
+import { flag, listOf, luaScript, maybe, named, number, text } from '../connection/lua-script.js'
 import type { Server } from '../connection/server.js'
+import { madeRun, madeRunShape } from '../runs/run-codec.js'
 import { skipRange } from './change.js'
-import type { Definitions, Known, Template } from './definitions.js'
 import dueSource from './read-due.lua'
 import recordSource from './record-ticks.lua'
-import { goesAt, type Head, movingFrom, movingText, toHead } from './schedule-codec.js'
+import { firstLine, goesAt, toSchedule } from './schedule-codec.js'
 
 const readDueScript = luaScript({
   name: 'schedules/read-due',
@@ -24,14 +27,11 @@ const readDueScript = luaScript({
   gives: {
     now: number,
     found: number,
-    definitions: listOf(text),
     due: listOf(
       named({
         id: text,
-        /** Its first line, which tells whether anything has changed. */
-        line: text,
-        /** Its place among the definitions, from 1 on. */
-        definition: number,
+        /** Its first two lines. */
+        text,
         /** Where ticks may not overlap. */
         unfinished: maybe(text),
       }),
@@ -39,11 +39,6 @@ const readDueScript = luaScript({
     nextDueAt: maybe(number),
   },
 })
-
-const templates: Shape<readonly Template[]> = {
-  read: (answer) => answer as readonly Template[],
-  names: ['run', 'options'],
-}
 
 export const recordTicksScript = luaScript({
   name: 'schedules/record-ticks',
@@ -54,7 +49,6 @@ export const recordTicksScript = luaScript({
     planner: text,
     /** This is the last batch. */
     removesMark: flag,
-    templates,
     plans: listOf(
       named({
         id: text,
@@ -62,12 +56,13 @@ export const recordTicksScript = luaScript({
         from: text,
         to: text,
         unfinished: maybe(text),
-        /** Its place among the templates, from 1 on. */
-        template: number,
         dueAt: maybe(number),
         goesAt: maybe(number),
         retractThrough: maybe(number),
         cancelsUnfinished: maybe(flag),
+        /** What the runs of all ticks have in common. */
+        run: madeRunShape,
+        options: text,
         ticks: listOf(
           named({ at: number, readyAt: number, startBy: maybe(number), mayBeKnown: maybe(flag), waits: maybe(flag) }),
         ),
@@ -82,15 +77,16 @@ export const recordTicksScript = luaScript({
 const READ_BATCH = 1_000
 const WRITE_BATCH = 250
 
+/** `planner` names this process among those that plan at the same time. */
 export async function advanceSchedules(
   server: Server,
-  definitions: Definitions,
+  planner: string,
   request: AdvanceRequest,
 ): Promise<AdvanceResult> {
-  if (server.shards === 1) return advanceShard(server, 0, definitions, request)
+  if (server.shards === 1) return advanceShard(server, 0, planner, request)
   const { now, shares, nextDueAt } = await peekDue(server, request.lookaheadMs, request.limit)
   const steps = shares.map((limit, shard) =>
-    limit === 0 ? undefined : advanceShard(server, shard, definitions, { ...request, limit }),
+    limit === 0 ? undefined : advanceShard(server, shard, planner, { ...request, limit }),
   )
   const results = (await Promise.all(steps)).filter((step) => step !== undefined)
   const after = results.length === 0 ? { now, nextDueAt } : await peekDue(server, 0, 0)
@@ -106,28 +102,18 @@ export async function advanceSchedules(
 async function advanceShard(
   server: Server,
   shard: number,
-  definitions: Definitions,
-  { lookaheadMs, limit, plan }: AdvanceRequest,
+  planner: string,
+  request: AdvanceRequest,
 ): Promise<AdvanceResult> {
-  const planner = definitions.self
+  const { lookaheadMs, limit } = request
   const seen = new Set<string>()
   let [now, recorded, skipped, isLast] = [0, 0, 0, false]
   let nextDueAt: number | undefined
 
   const write = async (due: readonly Due[], removesMark: boolean) => {
-    const used = [...new Set(due.map(({ known }) => known.template))]
-    const plans = due.map((each) => {
-      const made = plan(plannableOf(each), unfinishedRuns(each.unfinished), now, now + lookaheadMs)
-      return { ...planned(each, made, now), template: used.indexOf(each.known.template) + 1 }
-    })
+    const plans = due.map((each) => planned(server, shard, each, request, now))
     const startFrom = server.numbersFrom()
-    const written = await server.call(recordTicksScript, shard, {
-      startFrom,
-      planner,
-      removesMark,
-      templates: used,
-      plans,
-    })
+    const written = await server.call(recordTicksScript, shard, { startFrom, planner, removesMark, plans })
     recorded += written.recorded
     skipped += written.skipped
     nextDueAt = written.nextDueAt
@@ -135,7 +121,7 @@ async function advanceShard(
 
   while (!isLast) {
     const count = Math.min(READ_BATCH, limit - seen.size)
-    const read = await readDue(server, shard, definitions, { planner, lookaheadMs, limit: count, behind: limit })
+    const read = await server.call(readDueScript, shard, { planner, lookaheadMs, limit: count, behind: limit })
     // One that is due again after its step is not taken twice.
     const due = read.due.filter(({ id }) => !seen.has(id))
     for (const { id } of due) seen.add(id)
@@ -159,38 +145,32 @@ async function advanceShard(
 
 interface Due {
   readonly id: string
-  readonly line: string
-  readonly head: Head
-  readonly known: Known
-  readonly unfinished: string | undefined
+  readonly text: string
+  readonly unfinished?: string
 }
 
-async function readDue(
-  server: Server,
-  shard: number,
-  definitions: Definitions,
-  takes: Parameters<typeof readDueScript.argument>[0],
-) {
-  const read = await server.call(readDueScript, shard, takes)
-  const due = read.due.map(({ id, line, definition, unfinished }): Due => {
-    const head = toHead(line)
-    const known = definitions.of(server, shard, read.definitions[definition - 1] ?? '', head.overlap)
-    return { id, line, head, known, unfinished }
-  })
-  return { ...read, due }
-}
-
-/** A due schedule as the planner sees it. */
-function plannableOf({ id, head, known: { body } }: Due): Plannable {
-  const { anchor, cursor, overlap, remaining, pausedAt } = head
-  const { timeline, startsAt, endsAt, jitterMs, missed, deadlineMs } = body
+/** Plans a schedule. What does not apply is left out of the message. */
+function planned(server: Server, shard: number, due: Due, { plan, lookaheadMs }: AdvanceRequest, now: number) {
+  const { id, unfinished } = due
+  const schedule = toSchedule(id, due.text)
+  const made = plan(plannable(schedule), unfinishedRuns(unfinished), now, now + lookaheadMs)
+  const moved = applyPlan(schedule, made, now)
+  const { target, priority, keep, key } = schedule.definition
+  const run = { origin: 'tick', schedule: id, target, priority, keep, key } as const
   return {
-    ...{ id, timeline, anchor, cursor, overlap, missed, jitterMs },
-    ...(startsAt === undefined ? {} : { startsAt }),
-    ...(endsAt === undefined ? {} : { endsAt }),
-    ...(deadlineMs === undefined ? {} : { deadlineMs }),
-    ...(remaining === undefined ? {} : { remaining }),
-    ...(pausedAt === undefined ? {} : { pausedAt }),
+    ...{ id, from: due.text.slice(0, due.text.indexOf('\n')), to: firstLine(moved), unfinished },
+    ...{ dueAt: moved.dueAt, goesAt: goesAt(moved), retractThrough: made.retractThrough },
+    cancelsUnfinished: made.cancelUnfinished,
+    ...{ run: madeRun(run, keyElsewhere(server, shard, key)), options: targetOptions(target) ?? '' },
+    // A tick is unique by its instant: while its run is known, and behind the cursor for ever.
+    ticks: made.ticks
+      .filter(({ at }) => at > schedule.cursor)
+      .map(({ at, readyAt, startBy, waits }) => ({
+        ...{ at, readyAt, startBy },
+        mayBeKnown: at <= schedule.createdAt || undefined,
+        waits: waits || undefined,
+      })),
+    skips: made.skips.length === 0 ? undefined : made.skips,
   }
 }
 
@@ -202,37 +182,4 @@ function unfinishedRuns(words = ''): readonly Unfinished[] {
     const run = { state: state as Unfinished['state'], started: started === 'begun' }
     return tick === '-' ? run : { ...run, tick: Number(tick) }
   })
-}
-
-/** What does not apply is left out of the message. */
-function planned({ id, line, head, known, unfinished }: Due, plan: Plan, now: number) {
-  // A plan made from an older reading moves nothing back: cursors only grow.
-  const moved = plan.cursor < head.cursor ? head : movedBy(head, plan, now)
-  const { dueAt, finishedAt } = moved
-  return {
-    ...{ id, from: line, to: line.slice(0, movingFrom(line)) + movingText(moved), unfinished, dueAt },
-    goesAt: finishedAt === undefined ? undefined : goesAt({ definition: known.body, finishedAt }),
-    retractThrough: plan.retractThrough,
-    cancelsUnfinished: plan.cancelUnfinished || undefined,
-    // A tick is unique by its instant: while its run is known, and behind the cursor for ever.
-    ticks: plan.ticks
-      .filter(({ at }) => at > head.cursor)
-      .map(({ at, readyAt, startBy, waits }) => ({
-        ...{ at, readyAt, startBy },
-        mayBeKnown: at <= head.createdAt || undefined,
-        waits: waits || undefined,
-      })),
-    skips: plan.skips.length === 0 ? undefined : plan.skips,
-  }
-}
-
-function movedBy(head: Head, { cursor, remaining, nextAt, dueAt }: Plan, now: number): Head {
-  const { overlap, version, anchor, createdAt, updatedAt, pausedAt } = head
-  const moved: Mutable<Head> = { overlap, version, anchor, createdAt, updatedAt, cursor }
-  if (pausedAt !== undefined) moved.pausedAt = pausedAt
-  if (remaining !== undefined) moved.remaining = remaining
-  if (nextAt === undefined) moved.finishedAt = now
-  else moved.nextAt = nextAt
-  if (dueAt !== undefined) moved.dueAt = dueAt
-  return moved
 }

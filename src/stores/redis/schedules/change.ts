@@ -10,7 +10,7 @@ import { flag, listOf, luaScript, maybe, named, number, text } from '../connecti
 import type { Server } from '../connection/server.js'
 import { numberIn, runId } from '../runs/run-codec.js'
 import readSource from './read.lua'
-import { definitionText, goesAt, overlapLetter, progressText, toSchedule } from './schedule-codec.js'
+import { definitionText, goesAt, progressText, toSchedule } from './schedule-codec.js'
 import writeSource from './write.lua'
 
 const readScript = luaScript({
@@ -127,15 +127,12 @@ export async function change<Result>(
 function toGiven({ found, schedule, place, takeBack }: ScheduleChange) {
   const { remove, skip, reason, unrecorded } = takeBack
   const taken = { remove: remove.map(numberIn), skip: skip.map(numberIn), reason, unrecorded }
-  const given = { id: found.id, text: found.text, unclaimed: found.unclaimedText, takeBack: taken }
-  if (schedule === undefined) return given
-  const { definition, dueAt } = schedule
-  const goes = goesAt(schedule)
-  const to = {
-    ...{ place, overlap: overlapLetter(definition), progress: progressText(schedule) },
-    ...{ definition: definitionText(schedule), unstamped: definition.key === 'unstamped' },
-    ...(dueAt === undefined ? {} : { dueAt }),
-    ...(goes === undefined ? {} : { goesAt: goes }),
+  return {
+    ...{ id: found.id, text: found.text, unclaimed: found.unclaimedText, takeBack: taken },
+    to: schedule && {
+      ...{ place, overlap: schedule.definition.overlap, progress: progressText(schedule) },
+      ...{ definition: definitionText(schedule.definition), unstamped: schedule.definition.key === 'unstamped' },
+      ...{ dueAt: schedule.dueAt, goesAt: goesAt(schedule) },
+    },
   }
-  return { ...given, to }
 }

@@ -14,17 +14,7 @@ end
 
 local horizon = int(now + given.lookaheadMs + 1)
 local ids = redis.call('ZRANGEBYSCORE', key('schedule-due'), '-inf', '(' .. horizon, 'LIMIT', offset, given.limit)
-local due, definitions, places = {}, {}, {}
-
--- Many schedules share a definition: it is told once.
-local function placeOf(definition)
-  if not places[definition] then
-    definitions[#definitions + 1] = definition
-    places[definition] = #definitions
-  end
-  return places[definition]
-end
-
+local due = {}
 if #ids > 0 then
   redis.call('HSET', key('planners'), given.planner, int(now + MARK_MS))
   for at, text in ipairs(readMany('HMGET', key('schedules'), ids)) do
@@ -32,11 +22,10 @@ if #ids > 0 then
       -- The planner does not read the payload, which is the last line.
       local lineEnd = string.find(text, '\n', 1, true)
       local definitionEnd = string.find(text, '\n', lineEnd + 1, true)
-      due[#due + 1] = { id = ids[at], line = string.sub(text, 1, lineEnd - 1),
-        definition = placeOf(string.sub(text, lineEnd + 1, definitionEnd - 1)),
+      due[#due + 1] = { id = ids[at], text = string.sub(text, 1, definitionEnd - 1),
         unfinished = not allowsOverlap(text) and unfinishedText(ids[at]) or nil }
     end
   end
 end
 local first = redis.call('ZRANGE', key('schedule-due'), 0, 0, 'WITHSCORES')[2]
-return reply({ now = now, found = #ids, definitions = definitions, due = due, nextDueAt = first and math.floor(first) })
+return reply({ now = now, found = #ids, due = due, nextDueAt = first and math.floor(first) })

@@ -22,11 +22,11 @@ local function isKnown(schedule, tick)
   return false
 end
 
-local function record(plan, template, payload, tick)
+local function record(plan, payload, tick)
   if tick.mayBeKnown and isKnown(plan.id, tick.at) then return end
-  local run = { origin = 'tick', schedule = plan.id, tick = tick.at, readyAt = tick.readyAt, startBy = tick.startBy }
-  for field, value in pairs(template.run) do run[field] = value end
-  runs.add(run, template.options .. '\n' .. payload)
+  local run = { tick = tick.at, readyAt = tick.readyAt, startBy = tick.startBy }
+  for field, value in pairs(plan.run) do run[field] = value end
+  runs.add(run, plan.options .. '\n' .. payload)
   recorded = recorded + 1
   if tick.waits then
     transitions.makeWait(run, 'overlap')
@@ -49,7 +49,7 @@ local function apply(plan, text)
   if #plan.ticks > 0 then
     local definitionEnd = string.find(text, '\n', #plan.from + 2, true)
     local payload = string.sub(text, definitionEnd + 1)
-    for _, tick in ipairs(plan.ticks) do record(plan, given.templates[plan.template], payload, tick) end
+    for _, tick in ipairs(plan.ticks) do record(plan, payload, tick) end
   end
   for _, range in ipairs(plan.skips or {}) do
     transitions.addSkip(plan.id, range.from, range.to, range.count, range.reason)

@@ -13,4 +13,4 @@ local function unfinishedText(schedule)
 end
 
 -- A schedule's text begins with its overlap policy. One that allows overlap needs no unfinished runs.
-local function allowsOverlap(text) return string.sub(text, 1, 1) == 'a' end
+local function allowsOverlap(text) return string.sub(text, 1, 6) == 'allow ' end

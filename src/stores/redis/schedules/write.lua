@@ -32,7 +32,7 @@ local function write(change, to)
   local version = versionsFrom + to.place
   numbers.skipTo(version)
   texts[#texts + 1] = change.id
-  texts[#texts + 1] = to.overlap .. int(version) .. ' ' .. to.progress .. '\n' .. to.definition
+  texts[#texts + 1] = to.overlap .. ' ' .. int(version) .. ' ' .. to.progress .. '\n' .. to.definition
   if isNew then
     ids[#ids + 1] = 0
     ids[#ids + 1] = change.id
