@@ -3,8 +3,10 @@
  * answers how much to take from each, never more in all than the limit. It reserves nothing.
  */
 
+import type { Run } from '../../../core/runs/run.js'
 import { flag, listOf, luaScript, maybe, named, number, text } from '../connection/lua-script.js'
 import type { Server } from '../connection/server.js'
+import { runId } from '../runs/run-codec.js'
 import dueSource from './peek-due.lua'
 import endedSource from './peek-ended.lua'
 import readySource from './peek-ready.lua'
@@ -86,13 +88,6 @@ const readyScript = luaScript({
   },
 })
 
-interface Ready {
-  readonly target: number
-  readonly priority: number
-  readonly readyAt: number
-  readonly number: string
-}
-
 export interface Asked {
   readonly name: string
   readonly limit: number
@@ -115,27 +110,30 @@ export async function peekReady(
 ): Promise<ReadyPeek> {
   const read = await everywhere(server, (shard) => server.call(readyScript, shard, { instance, claim, limit, targets }))
   const now = Math.max(...read.map((each) => each.now))
-  const nexts = read.map((each) => ({ now: each.now, next: each.nextReadyAt }))
-  const candidates = read.flatMap(({ ready }, shard) => ready.map((each) => ({ shard, ...each })))
-  candidates.sort((one, other) => claimOrder(one, other) || one.shard - other.shard)
+  const candidates = read.flatMap(({ ready }, shard) =>
+    ready.map((each) => ({ ...each, shard, id: runId(shard, each.number) })),
+  )
   const shares = read.map(() => targets.map(() => 0))
   const left = targets.map((each) => each.limit)
   let taken = 0
-  for (const { shard, target } of candidates) {
+  for (const { shard, target } of candidates.sort(inClaimOrder)) {
     const share = shares[shard]
     if (taken >= limit || share === undefined || (left[target] ?? 0) <= 0) continue
     left[target] = (left[target] ?? 0) - 1
     share[target] = (share[target] ?? 0) + 1
     taken += 1
   }
+  const nexts = read.map((each) => ({ now: each.now, next: each.nextReadyAt }))
   return { now, shares, nextReadyAt: firstNext(now, nexts), known: read.some(({ known }) => known) }
 }
 
-function claimOrder(one: Ready, other: Ready): number {
+export function inClaimOrder(one: Claimable, other: Claimable): number {
   if (one.priority !== other.priority) return other.priority - one.priority
   if (one.readyAt !== other.readyAt) return one.readyAt - other.readyAt
-  return one.number < other.number ? -1 : one.number > other.number ? 1 : 0
+  return one.id < other.id ? -1 : 1
 }
+
+type Claimable = Pick<Run, 'id' | 'priority' | 'readyAt'>
 
 const endedScript = luaScript({
   name: 'cluster/peek-ended',

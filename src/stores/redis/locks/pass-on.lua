@@ -79,7 +79,7 @@ local function commit()
     for _, lock in ipairs(locks) do passOn.permitsOf(lock) end
     for _, schedule in ipairs(schedules) do passOn.turnOf(schedule) end
   until #locks == 0 and #schedules == 0
-  for _, module in ipairs({ queues, runs, permits, numbers }) do
+  for _, module in ipairs({ runs, permits, numbers }) do
     if isUsed(module) then module.save() end
   end
 end

@@ -30,7 +30,6 @@ end
 
 -- The first of every queue, in the order of claiming.
 local function candidates()
-  queues.save()
   local found = {}
   for _, queue in ipairs(allQueues) do
     local most = math.min(given.limit - #started, targets[queue.target])

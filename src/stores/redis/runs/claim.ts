@@ -1,12 +1,12 @@
 /** Starting runs. */
-import type { Run } from '../../../core/runs/run.js'
 import type { ClaimedRun, ClaimRequest, ClaimResult } from '../../../core/store.js'
-import { type Asked, firstNext, peekReady } from '../cluster/peek.js'
+import { type Asked, firstNext, inClaimOrder, peekReady } from '../cluster/peek.js'
+import { homeOf } from '../cluster/shards.js'
 import { startTickets } from '../cluster/tickets/tickets.js'
 import { listOf, luaScript, maybe, named, number, text } from '../connection/lua-script.js'
 import type { Server } from '../connection/server.js'
 import source from './claim.lua'
-import { isTicket, toldRun } from './run-codec.js'
+import { toldRun } from './run-codec.js'
 
 const claimScript = luaScript({
   name: 'runs/claim',
@@ -37,15 +37,11 @@ async function claimShard(
   targets: readonly Asked[],
 ): Promise<ClaimResult> {
   const { instance, claim, limit, floor } = request
-  const { now, runs, nextReadyAt } = await server.call(claimScript, shard, { instance, claim, limit, floor, targets })
-  const started = runs.map((told) => ({
-    run: toldRun(shard, told),
-    ticket: isTicket(told.slice(0, told.indexOf('\n'))),
-  }))
-  const claimed = started.filter(({ ticket }) => !ticket).map(({ run }) => run as ClaimedRun)
-  const tickets = started.filter(({ ticket }) => ticket).map(({ run }) => run as ClaimedRun)
-  const others = tickets.length === 0 ? [] : await startTickets(server, shard, request, tickets)
-  return { now, runs: [...claimed, ...others], ...(nextReadyAt === undefined ? {} : { nextReadyAt }) }
+  const { runs, ...told } = await server.call(claimScript, shard, { instance, claim, limit, floor, targets })
+  const started = runs.map((run) => toldRun(shard, run) as ClaimedRun)
+  const isTicket = ({ id }: ClaimedRun) => homeOf(server, id) !== shard
+  const others = await startTickets(server, shard, request, started.filter(isTicket))
+  return { ...told, runs: [...started.filter((run) => !isTicket(run)), ...others] }
 }
 
 /** Looks at all shards, and claims from those that have what comes first. */
@@ -67,10 +63,4 @@ async function claimAcross(server: Server, request: ClaimRequest, asked: readonl
     ...results.map((each) => ({ now: each.now, next: each.nextReadyAt })),
   ])
   return { now: latest, runs, ...(next === undefined ? {} : { nextReadyAt: next }) }
-}
-
-function inClaimOrder(one: Run, other: Run): number {
-  if (one.priority !== other.priority) return other.priority - one.priority
-  if (one.readyAt !== other.readyAt) return one.readyAt - other.readyAt
-  return one.id < other.id ? -1 : 1
 }

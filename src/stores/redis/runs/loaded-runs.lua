@@ -32,12 +32,12 @@ define(runs, function()
     run.rest = '\n' .. (result or '') .. '\n' .. (err or '') .. string.sub(run.rest, errorEnd)
   end
 
-  local ENDED = { succeeded = true, failed = true, cancelled = true, skipped = true }
+  local loaded, changed, isChanged, texts = {}, {}, {}, {}
 
-  local loaded, changed, isChanged = {}, {}, {}
-  local isOpened = {}
-  local added, forgotten, ended, unended = {}, {}, {}, {}
-  local started, stopped, texts = {}, {}, {}
+  -- The run in runs-open: the name that decides to whom it belongs, and its number.
+  local function openMember(run)
+    return (run.schedule or string.match(run.target, '^%a+:(.*)$')) .. '\n' .. run.number
+  end
 
   function runs.load(number)
     local run = loaded[number]
@@ -63,7 +63,7 @@ define(runs, function()
   end
 
   function runs.change(run)
-    if isChanged[run] then return end
+    if isChanged[run] ~= nil then return end
     isChanged[run] = true
     changed[#changed + 1] = run
   end
@@ -75,73 +75,45 @@ define(runs, function()
     run.createdAt, run.attempt, run.failures, run.takeovers = now, run.attempt or 0, 0, 0
     loaded[run.number] = run
     if not number then
-      isOpened[run.number] = true
-      added[#added + 1] = run.number
-      added[#added + 1] = run.number
+      redis.call('ZADD', key('runs-all'), run.number, run.number)
+      redis.call('ZADD', key('runs-open'), 0, openMember(run))
     end
     runs.change(run)
     return run
   end
 
   function runs.forget(run)
-    runs.change(run)
-    forgotten[run] = true
-    loaded[run.number] = false
+    isChanged[run], loaded[run.number] = false, false
+    redis.call('HDEL', key('runs'), run.number)
+    redis.call('ZREM', key('runs-all'), run.number)
+    redis.call('ZREM', key('runs-open'), openMember(run))
+    redis.call('ZREM', key('runs-ended'), run.number)
     if run.schedule then redis.call('ZREM', key('schedule-ended', run.schedule), run.number) end
     if run.backfill then redis.call('HDEL', key('schedule-backfills', run.schedule), int(run.tick) .. '/' .. run.backfill) end
   end
 
   function runs.keepEnded(run)
-    ended[#ended + 1] = int(numbers.next())
-    ended[#ended + 1] = run.number
+    redis.call('ZREM', key('runs-open'), openMember(run))
+    redis.call('ZADD', key('runs-ended'), int(numbers.next()), run.number)
     if run.schedule then redis.call('ZADD', key('schedule-ended', run.schedule), run.number, run.number) end
   end
 
-  function runs.unend(number)
-    isOpened[number] = true
-    unended[#unended + 1] = number
-  end
-
-  local function note(lists, run)
-    local list = lists[run.instance] or {}
-    lists[run.instance] = list
-    list[#list + 1] = run.number
-  end
-
-  -- An instance's running runs. A run that is stopped and started by one script is stopped first.
-  function runs.noteStarted(run) note(started, run) end
-  function runs.noteStopped(run) note(stopped, run) end
-
-  -- The run in runs-open: the name that decides to whom it belongs, and its number.
-  local function openMember(run)
-    return (run.schedule or string.match(run.target, '^%a+:(.*)$')) .. '\n' .. run.number
+  function runs.reopen(run)
+    redis.call('ZREM', key('runs-ended'), run.number)
+    redis.call('ZADD', key('runs-open'), 0, openMember(run))
+    if run.schedule then redis.call('ZREM', key('schedule-ended', run.schedule), run.number) end
   end
 
   function runs.save()
-    local written, gone, opened, closed = {}, {}, {}, {}
+    local written = {}
     for _, run in ipairs(changed) do
-      if forgotten[run] or ENDED[run.state] then closed[#closed + 1] = openMember(run)
-      elseif isOpened[run.number] then
-        opened[#opened + 1] = 0
-        opened[#opened + 1] = openMember(run)
-      end
-      if forgotten[run] then gone[#gone + 1] = run.number
-      else
+      if isChanged[run] then
         texts[run] = write(run)
         written[#written + 1] = run.number
         written[#written + 1] = texts[run]
       end
     end
-    for instance, them in pairs(stopped) do batch('SREM', key('instance-running', instance), them) end
-    for instance, them in pairs(started) do batch('SADD', key('instance-running', instance), them) end
     batch('HSET', key('runs'), written)
-    batch('HDEL', key('runs'), gone)
-    batch('ZADD', key('runs-all'), added)
-    batch('ZREM', key('runs-all'), gone)
-    batch('ZADD', key('runs-open'), opened)
-    batch('ZREM', key('runs-open'), closed)
-    batch('ZADD', key('runs-ended'), ended)
-    batch('ZREM', key('runs-ended'), unended)
   end
 
   -- As run-codec.ts reads it, with the number in front. Asked for once all is saved.

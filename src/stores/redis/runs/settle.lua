@@ -40,7 +40,7 @@ local function settle(settlement)
   local run = runs.load(number)
   if not run then return false end
   if run.settledToken == token then return true end
-  if not isCurrent(run, token) then return false end
+  if settlement.hasLostKey or not isCurrent(run, token) then return false end
   run.settledToken = token
   settledHere[number] = token
   apply(run, settlement)

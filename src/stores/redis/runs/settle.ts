@@ -14,10 +14,18 @@ const settleScript = luaScript({
   source,
   writes: true,
   takes: {
-    settlements: listOf(named({ run: text, token: text, kind: text, delayMs: number, json: maybe(text) })),
+    settlements: listOf(
+      named({
+        ...{ run: text, token: text, kind: text, delayMs: number, json: maybe(text) },
+        /** The run's ticket no longer has the key: it can only be known that the attempt was settled before. */
+        hasLostKey: maybe(flag),
+      }),
+    ),
   },
   gives: { settled: listOf(flag) },
 })
+
+type Asked = Settlement & { readonly hasLostKey?: boolean }
 
 /** How many are settled by one script. */
 const CHUNK = 500
@@ -27,14 +35,14 @@ export async function settleRuns(server: Server, settlements: readonly Settlemen
   if (ticketed.length === 0) return settleAll(server, settlements)
   const others = settlements.filter((each) => !ticketed.includes(each))
   const [first, second] = await Promise.all([
-    settleTickets(server, ticketed, (confirmed) => settleAll(server, confirmed)),
+    settleTickets(server, ticketed, (asked) => settleAll(server, asked)),
     settleAll(server, others),
   ])
   const [theirs, ours] = [first.values(), second.values()]
   return settlements.map((each) => (ticketed.includes(each) ? theirs : ours).next().value ?? 'stale')
 }
 
-function settleAll(server: Server, settlements: readonly Settlement[]): Promise<SettleResult[]> {
+function settleAll(server: Server, settlements: readonly Asked[]): Promise<SettleResult[]> {
   return inShards(
     settlements,
     ({ run }) => homeOf(server, run),
@@ -43,28 +51,20 @@ function settleAll(server: Server, settlements: readonly Settlement[]): Promise<
 }
 
 /** One script is carried out while the answer to the one before it is on its way. */
-async function settleShard(server: Server, shard: number, settlements: readonly Settlement[]): Promise<SettleResult[]> {
+async function settleShard(server: Server, shard: number, settlements: readonly Asked[]): Promise<SettleResult[]> {
   const answers: Promise<{ readonly settled: readonly boolean[] }>[] = []
   for (let first = 0; first < settlements.length; first += CHUNK) {
-    const own = settlements.slice(first, first + CHUNK).map(({ run, token, outcome }) => {
-      return { run: numberIn(run), token: String(token), kind: outcome.kind, ...endingOf(outcome) }
+    const own = settlements.slice(first, first + CHUNK).map(({ run, token, outcome, hasLostKey }) => {
+      return { run: numberIn(run), token: String(token), kind: outcome.kind, ...endingOf(outcome), hasLostKey }
     })
     answers.push(server.call(settleScript, shard, { settlements: own }))
   }
   return (await Promise.all(answers)).flatMap(({ settled }) => settled.map((is) => (is ? 'settled' : 'stale')))
 }
 
-function endingOf(outcome: Outcome): { readonly delayMs: number; readonly json?: string } {
-  switch (outcome.kind) {
-    case 'succeeded':
-      return { delayMs: 0, ...(outcome.result === undefined ? {} : { json: toText(outcome.result) }) }
-    case 'failed':
-      return { delayMs: 0, json: JSON.stringify(outcome.error) }
-    case 'retry':
-      return { delayMs: outcome.delayMs, json: JSON.stringify(outcome.error) }
-    case 'released':
-      return { delayMs: 0 }
-    case 'cancelled':
-      return { delayMs: 0, ...(outcome.error === undefined ? {} : { json: JSON.stringify(outcome.error) }) }
-  }
+function endingOf(outcome: Outcome): { readonly delayMs: number; readonly json: string | undefined } {
+  const delayMs = outcome.kind === 'retry' ? outcome.delayMs : 0
+  if (outcome.kind === 'succeeded')
+    return { delayMs, json: outcome.result === undefined ? undefined : toText(outcome.result) }
+  return { delayMs, json: 'error' in outcome ? JSON.stringify(outcome.error) : undefined }
 }

@@ -23,7 +23,7 @@ define(transitions, function()
   local function withdraw(run)
     local name = keyLine.of(run)
     if run.keyShard and run.state ~= 'running' then tickets.forgetRequest(run) end
-    if run.state == 'running' then runs.noteStopped(run)
+    if run.state == 'running' then redis.call('SREM', key('instance-running', run.instance), run.number)
     elseif run.state == 'ready' then
       if not run.keyShard then queues.remove(run) end
       if name then keyLine.removeReady(name, run) end
@@ -74,7 +74,7 @@ define(transitions, function()
     run.attempt = run.attempt + 1
     if run.isTakenOver then run.takeovers, run.isTakenOver = run.takeovers + 1, nil end
     runs.change(run)
-    runs.noteStarted(run)
+    redis.call('SADD', key('instance-running', instance), run.number)
   end
 
   local function freeKey(run)
@@ -175,8 +175,7 @@ define(transitions, function()
 
   -- An ended run is ready once more, with all its attempts ahead.
   function transitions.revive(run)
-    runs.unend(run.number)
-    if run.schedule then redis.call('ZREM', key('schedule-ended', run.schedule), run.number) end
+    runs.reopen(run)
     run.finishedAt, run.reason, run.cancelRequested, run.isTakenOver, run.startBy = nil, nil, nil, nil, nil
     run.failures, run.takeovers, run.readyAt = 0, 0, now
     runs.setEnding(run)

@@ -8,12 +8,12 @@
  *   ready, in ticket-wanted ──── deliver ─────────► ticket: ready ◄────────────┐
  *                                                     │ claim: it holds the key │
  *   ready, not yet ◄──────────── start-runs ──────  running, unconfirmed       │
- *     │      ──── confirm-started (againInMs) ────────────────────────────────►┘
+ *     │      ──── report (again in so long) ──────────────────────────────────►┘
  *   running ◄─────────────────── start-runs ──────  running, unconfirmed
- *     │      ──── confirm-started ────────────────► running
+ *     │      ──── report (started) ───────────────► running
  *     │      ──── expect-end ─────────────────────► running, unconfirmed
  *   succeeded, … (settle)                             │
- *     │      ──── finish ─────────────────────────► gone: the key is free
+ *     │      ──── report (over) ──────────────────► gone: the key is free
  *   ready again (retry, takeover) ── deliver ─────► ticket: ready
  *
  * While a ticket is unconfirmed, its run may not be running: it has not started yet, or has ended already. So the key may
@@ -42,7 +42,7 @@
  * - The key is taken from the ticket (lease over, reset): the ticket is claimed again, with a higher token, and starting the
  *   run with that token fences the attempt before it.
  * - The run's shard takes the run from its instance: the delivery frees the key for the next attempt.
- * - Crash between settle and finish: the ticket outlives its run until its instance is declared dead; then it is claimed,
+ * - Crash between settle and report: the ticket outlives its run until its instance is declared dead; then it is claimed,
  *   and finished because its run needs no start. A settlement is refused once the instance's lease has run out in the run's
  *   shard, which happens before it does for the ticket.
  */
@@ -51,12 +51,10 @@ import type { ClaimedRun, ClaimRequest, EnqueueResult, Settlement, SettleResult 
 import { flag, listOf, luaScript, maybe, named, number, text } from '../../connection/lua-script.js'
 import type { Server } from '../../connection/server.js'
 import checkSource from '../../runs/check-key.lua'
-import { numberIn, runId, runPlace, ticketOf, toldRun } from '../../runs/run-codec.js'
-import { inShards, keyElsewhere } from '../shards.js'
-import confirmSource from './confirm-started.lua'
+import { numberIn, runId, ticketOf, toldRun } from '../../runs/run-codec.js'
+import { homeOf, inShards, keyElsewhere } from '../shards.js'
 import expectEndSource from './expect-end.lua'
-import finishSource from './finish.lua'
-import settledSource from './settled-before.lua'
+import reportSource from './report.lua'
 import startSource from './start-runs.lua'
 
 const startScript = luaScript({
@@ -64,50 +62,41 @@ const startScript = luaScript({
   source: startSource,
   writes: true,
   takes: { instance: text, claim: number, runs: listOf(named({ run: text, token: text })) },
+  /** A run that was started, or when its ticket may be claimed again. Neither: the run needs no start. */
   gives: { runs: listOf(named({ run: maybe(text), againInMs: maybe(number) })) },
 })
 
-const confirmScript = luaScript({
-  name: 'cluster/tickets/confirm-started',
-  source: confirmSource,
+const reportScript = luaScript({
+  name: 'cluster/tickets/report',
+  source: reportSource,
   writes: true,
   takes: { tickets: listOf(named({ ticket: text, token: text, hasStarted: flag, againInMs: maybe(number) })) },
   gives: {},
 })
 
-/** A run that was started, or when its ticket may be claimed again. Neither: the run needs no start. */
-interface Started {
-  readonly run?: ClaimedRun
-  readonly againInMs?: number
-}
-
-/** Starts the runs whose tickets were claimed, and confirms that. A ticket whose run cannot start frees its key at once. */
+/** Starts the runs whose tickets were claimed, and reports that. A ticket whose run cannot start frees its key at once. */
 export async function startTickets(
   server: Server,
   shard: number,
   { instance, claim }: ClaimRequest,
   tickets: readonly ClaimedRun[],
 ): Promise<ClaimedRun[]> {
-  const started = await inShards(
-    tickets,
-    ({ id }) => homeShard(id),
-    async (home, own): Promise<readonly Started[]> => {
-      const asked = own.map(({ id, token }) => ({ run: numberIn(id), token: String(token) }))
-      const { runs } = await server.call(startScript, home, { instance, claim, runs: asked })
-      return own.map((ticket, at) => {
-        const { run, againInMs } = runs[at] ?? {}
-        if (run === undefined) return againInMs === undefined ? {} : { againInMs }
-        return { run: { ...toldRun(home, run), token: ticket.token, startedAt: ticket.startedAt } }
-      })
-    },
-  )
-  const runs = started.flatMap(({ run }) => (run === undefined ? [] : [run]))
+  if (tickets.length === 0) return []
+  const home = ({ id }: ClaimedRun) => homeOf(server, id)
+  const started = await inShards(tickets, home, async (own, those) => {
+    const asked = those.map(({ id, token }) => ({ run: numberIn(id), token: String(token) }))
+    return (await server.call(startScript, own, { instance, claim, runs: asked })).runs
+  })
+  const runs = tickets.flatMap((ticket, at) => {
+    const { token, startedAt } = ticket
+    const run = started[at]?.run
+    return run === undefined ? [] : [{ ...toldRun(home(ticket), run), token, startedAt }]
+  })
   for (const { id, token } of runs) server.tickets.add({ run: id, token }, shard)
-  await server.call(confirmScript, shard, {
+  await server.call(reportScript, shard, {
     tickets: tickets.map(({ id, token }, at) => {
       const { run, againInMs } = started[at] ?? {}
-      const ticket = { ticket: ticketOf(id), token: String(token), hasStarted: run !== undefined }
-      return againInMs === undefined ? ticket : { ...ticket, againInMs }
+      return { ticket: ticketOf(id), token: String(token), hasStarted: run !== undefined, againInMs }
     }),
   })
   return runs
@@ -121,65 +110,25 @@ const expectEndScript = luaScript({
   gives: { held: listOf(flag) },
 })
 
-const settledScript = luaScript({
-  name: 'cluster/tickets/settled-before',
-  source: settledSource,
-  takes: { attempts: listOf(named({ run: text, token: text })) },
-  gives: { settled: listOf(flag) },
-})
-
-const finishScript = luaScript({
-  name: 'cluster/tickets/finish',
-  source: finishSource,
-  writes: true,
-  takes: { tickets: listOf(named({ ticket: text, token: text })) },
-  gives: {},
-})
-
 /** Settles runs whose keys are in other shards: asks for the tickets, settles, and frees the keys. */
 export async function settleTickets(
   server: Server,
   settlements: readonly Settlement[],
-  settle: (confirmed: readonly Settlement[]) => Promise<readonly SettleResult[]>,
+  settle: (settlements: readonly (Settlement & { readonly hasLostKey?: boolean })[]) => Promise<SettleResult[]>,
 ): Promise<SettleResult[]> {
   const keyShard = (each: Settlement) => server.tickets.shardOf(each) ?? 0
-  const ticketsOf = (own: readonly Settlement[]) =>
-    own.map(({ run, token }) => ({ ticket: ticketOf(run), token: String(token) }))
+  const refOf = ({ run, token }: Settlement) => ({ ticket: ticketOf(run), token: String(token) })
   const held = await inShards(settlements, keyShard, async (shard, own) => {
-    return (await server.call(expectEndScript, shard, { tickets: ticketsOf(own) })).held
+    return (await server.call(expectEndScript, shard, { tickets: own.map(refOf) })).held
   })
-  const confirmed = settlements.filter((_, at) => held[at])
-  const [results, before] = await Promise.all([
-    settle(confirmed),
-    settledBefore(
-      server,
-      settlements.filter((_, at) => !held[at]),
-    ),
-  ])
-  await inShards(confirmed, keyShard, async (shard, own) => {
-    await server.call(finishScript, shard, { tickets: ticketsOf(own) })
+  const results = await settle(settlements.map((each, at) => (held[at] ? each : { ...each, hasLostKey: true })))
+  const over = settlements.filter((_, at) => held[at])
+  await inShards(over, keyShard, async (shard, own) => {
+    await server.call(reportScript, shard, { tickets: own.map((each) => ({ ...refOf(each), hasStarted: false })) })
     return []
   })
   for (const each of settlements) server.tickets.remove(each)
-  const known = new Map(confirmed.map((each, at) => [each, results[at] ?? 'stale']))
-  return settlements.map((each) => known.get(each) ?? (before.has(each) ? 'settled' : 'stale'))
-}
-
-/** Those whose tickets are gone because they were settled: the answer to that was lost. */
-async function settledBefore(server: Server, settlements: readonly Settlement[]): Promise<ReadonlySet<Settlement>> {
-  const settled = await inShards(
-    settlements,
-    ({ run }) => homeShard(run),
-    async (shard, own) => {
-      const attempts = own.map(({ run, token }) => ({ run: numberIn(run), token: String(token) }))
-      return (await server.call(settledScript, shard, { attempts })).settled
-    },
-  )
-  return new Set(settlements.filter((_, at) => settled[at]))
-}
-
-function homeShard(run: string): number {
-  return runPlace(run)?.shard ?? 0
+  return results
 }
 
 const checkScript = luaScript({

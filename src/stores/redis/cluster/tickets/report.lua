@@ -1,7 +1,8 @@
 -- include: locks/pass-on
--- cluster/tickets/confirm-started.lua: the claimer says which of its tickets' runs have started (tickets.ts). A ticket whose
--- run could not start yet can be claimed again, at once or later. A ticket whose run needs no start is over.
--- Keys: runs, key-skipping, lines and locks of keys. Safe to repeat.
+-- cluster/tickets/report.lua: an instance reports what became of the runs of its tickets (tickets.ts). A run has started; or
+-- it could not start yet, and its ticket can be claimed again, at once or later; or it needs no start or was settled, and
+-- its ticket is over. Keys: runs, key-skipping, lines and locks of keys. Safe to repeat: a ticket with another token belongs to
+-- another attempt.
 
 -- How many copies that waited to learn whether their key is busy one script skips. The others run when the key is free.
 local MOST_COPIES = 1000
