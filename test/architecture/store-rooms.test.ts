@@ -107,6 +107,7 @@ const IN_ONE: Readonly<Record<Kind, Readonly<Record<string, string>>>> = {
       'Redis Cluster has no transactions over several slots: a ticket joins a run and its key',
     'connection/check-server.ts': 'servers that may drop keys or are too old are refused',
     'connection/client-errors.ts': 'clients emit connection errors as events, which would end the process',
+    'connection/duplicates.ts': 'a connection that went silent is replaced by a duplicate of its client',
     'connection/ioredis-link.ts': 'a client of ioredis',
     'connection/load-client.ts': 'the client package that is installed is loaded for a URL',
     'connection/lua-script.ts': 'operations are Lua scripts, sent by digest',

@@ -44,7 +44,7 @@ export function redisStore(options: RedisOptions, { handTurned = false, shifted 
   const watch = new SubscriptionWatch({
     clock,
     publish: () => publish({ test: true }),
-    onSilence: () => subscription?.renew(),
+    onSilence: () => void subscription?.renew(),
   })
 
   function heard(message: string): void {

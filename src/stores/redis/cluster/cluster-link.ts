@@ -4,11 +4,10 @@
  * was down would wait for that master for ever, and never learn of the replica that was promoted.
  */
 import type { Clock } from '../../../core/clock.js'
-import { inTime } from '../../../core/connection/in-time.js'
 import { type ClientErrors, hearErrors } from '../connection/client-errors.js'
 import type { Link, NodeRedisCluster, Subscription } from '../connection/driver.js'
+import { connectedDuplicate, listening } from '../connection/duplicates.js'
 import { errorWord } from '../connection/errors.js'
-import { CONNECT_MS } from '../connection/node-redis-link.js'
 import { slotOfKey } from './slots.js'
 
 /** How many commands for one shard must fail in a row, unsent or with a broken connection, before the client is replaced. */
@@ -29,7 +28,7 @@ export class ClusterLink implements Link {
   #closed = false
   /** Each ends a replaced client that may still have commands in flight. */
   readonly #farewells = new Set<() => void>()
-  #listenAgain: () => Promise<void> = async () => {}
+  #subscription: Subscription | undefined
 
   constructor(cluster: NodeRedisCluster, owned: boolean, clock: Clock) {
     this.#cluster = cluster
@@ -61,27 +60,9 @@ export class ClusterLink implements Link {
   }
 
   async listen(channel: string, heard: (message: string) => void, gap: () => void): Promise<Subscription> {
-    let [listener, ended]: [NodeRedisCluster | undefined, boolean] = [undefined, false]
-    this.#listenAgain = async () => {
-      const fresh = this.#cluster.duplicate()
-      hearErrors(fresh)
-      await inTime(this.#clock, CONNECT_MS, listenWith(fresh, channel, heard)).catch((error: unknown) => {
-        fresh.destroy()
-        throw error
-      })
-      if (ended) return void fresh.destroy()
-      listener?.destroy()
-      listener = fresh
-      gap()
-    }
-    await this.#listenAgain()
-    return {
-      renew: () => void this.#listenAgain().catch(() => {}),
-      end() {
-        ended = true
-        listener?.destroy()
-      },
-    }
+    const open = () => connectedDuplicate(this.#cluster, this.#clock, (own) => own.subscribe(channel, heard))
+    this.#subscription = await listening(open, gap)
+    return this.#subscription
   }
 
   close(): void {
@@ -120,21 +101,16 @@ export class ClusterLink implements Link {
   }
 
   async #replaceCluster(): Promise<boolean> {
-    const [former, fresh] = [this.#cluster, this.#cluster.duplicate()]
-    hearErrors(fresh)
-    try {
-      await inTime(this.#clock, CONNECT_MS, fresh.connect())
-    } catch {
-      fresh.destroy()
-      // No node answers: the next command that fails tries again.
-      return false
-    }
+    const former = this.#cluster
+    // No node answers: the next command that fails tries again.
+    const fresh = await connectedDuplicate(former, this.#clock).catch(() => undefined)
+    if (fresh === undefined) return false
     this.#cluster = fresh
     this.#failures.clear()
     this.#dismiss(former)
     if (this.#closed) fresh.destroy()
     // Without hints, changes are only noticed later: the next replacement subscribes again, too.
-    else void this.#listenAgain().catch(() => {})
+    else void this.#subscription?.renew()
     return !this.#closed
   }
 
@@ -148,11 +124,6 @@ export class ClusterLink implements Link {
     const cancel = this.#clock.after(FAREWELL_MS, end)
     this.#farewells.add(end)
   }
-}
-
-async function listenWith(cluster: NodeRedisCluster, channel: string, heard: (message: string) => void): Promise<void> {
-  await cluster.connect()
-  await cluster.subscribe(channel, heard)
 }
 
 /** Sends both over the same connection, in this order. */

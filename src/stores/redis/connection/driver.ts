@@ -58,8 +58,8 @@ export type RedisClient = NodeRedis | NodeRedisCluster | IoRedis
 
 /** What listens to a channel. */
 export interface Subscription {
-  /** Listens over a new connection: nothing arrives over this one any more. */
-  renew(): void
+  /** Tries to listen over a new connection: nothing arrives over this one any more. */
+  renew(): Promise<void>
   end(): void
 }
 

@@ -69,7 +69,7 @@ export function ioredisLink(client: IoRedis, owned: boolean): Link {
         else void listener.subscribe(channel).then(gap, () => {})
       })
       return {
-        renew() {
+        async renew() {
           if (listener.status === 'ready') listener.disconnect(true)
         },
         end: () => listener.disconnect(),

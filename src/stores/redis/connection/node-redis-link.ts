@@ -2,16 +2,14 @@
 import type { Clock } from '../../../core/clock.js'
 import { inTime } from '../../../core/connection/in-time.js'
 import { hearErrors } from './client-errors.js'
-import type { Link, NodeRedis } from './driver.js'
+import type { Link, NodeRedis, Subscription } from './driver.js'
+import { CONNECT_MS, connectedDuplicate, listening } from './duplicates.js'
 
 /** After so many silences a given client is doubted: it may only be slow, or this process was stopped. Ours reconnects at once. */
 export const PATIENCE = 2
 
-/** A server may take a connection and say nothing. */
-export const CONNECT_MS = 5_000
-
 export function nodeRedisLink(client: NodeRedis, owned: boolean, clock: Clock): Link {
-  let listenAgain = async () => {}
+  let subscription: Subscription | undefined
   let [connecting, closed] = [false, false]
   let current = client
 
@@ -22,7 +20,7 @@ export function nodeRedisLink(client: NodeRedis, owned: boolean, clock: Clock): 
     try {
       if (owned) await reconnect()
       else await replace()
-      await listenAgain()
+      await subscription?.renew()
     } catch {
       // It was closed meanwhile.
     } finally {
@@ -43,12 +41,7 @@ export function nodeRedisLink(client: NodeRedis, owned: boolean, clock: Clock): 
 
   /** A given client stays as it is, because the app may use it, too. The store goes on with a duplicate. */
   async function replace() {
-    const fresh = client.duplicate()
-    hearErrors(fresh)
-    await inTime(clock, CONNECT_MS, fresh.connect()).catch((error: unknown) => {
-      fresh.destroy()
-      throw error
-    })
+    const fresh = await connectedDuplicate(client, clock)
     if (current !== client) current.destroy()
     current = fresh
     fresh.unref?.()
@@ -74,38 +67,18 @@ export function nodeRedisLink(client: NodeRedis, owned: boolean, clock: Clock): 
     send: (_, args) => current.sendCommand(args),
     sendBoth: (_, first, second) => Promise.all([current.sendCommand(first), current.sendCommand(second)]),
     async listen(channel, heard, gap) {
-      let [listener, ended]: [NodeRedis | undefined, boolean] = [undefined, false]
-      listenAgain = async () => {
-        const fresh = client.duplicate()
-        hearErrors(fresh)
-        await inTime(clock, CONNECT_MS, listenWith(fresh, channel, heard)).catch((error: unknown) => {
-          fresh.destroy()
-          throw error
-        })
+      const open = async () => {
+        const fresh = await connectedDuplicate(client, clock, (own) => own.subscribe(channel, heard))
         fresh.unref?.()
         fresh.on('ready', gap)
-        if (ended) return void fresh.destroy()
-        if (listener !== undefined) gap()
-        listener?.destroy()
-        listener = fresh
+        return fresh
       }
-      await listenAgain()
-      return {
-        renew: () => void listenAgain().catch(() => {}),
-        end() {
-          ended = true
-          listener?.destroy()
-        },
-      }
+      subscription = await listening(open, gap)
+      return subscription
     },
     close() {
       closed = true
       if ((owned || current !== client) && current.isOpen) current.destroy()
     },
   }
-}
-
-async function listenWith(client: NodeRedis, channel: string, heard: (message: string) => void): Promise<void> {
-  await client.connect()
-  await client.subscribe(channel, heard)
 }

@@ -1,0 +1,55 @@
+/** Duplicates of clients of `@redis/client`, single or cluster: connections that the store makes and ends itself. */
+import type { Clock } from '../../../core/clock.js'
+import { inTime } from '../../../core/connection/in-time.js'
+import { hearErrors } from './client-errors.js'
+import type { Subscription } from './driver.js'
+
+/** A server may take a connection and say nothing. */
+export const CONNECT_MS = 5_000
+
+interface Client {
+  connect(): Promise<unknown>
+  destroy(): unknown
+  on(event: 'error', listener: (error: unknown) => void): unknown
+}
+
+/** A connected duplicate. One that does not connect in time is ended. */
+export async function connectedDuplicate<Own extends Client>(
+  client: { duplicate(): Own },
+  clock: Clock,
+  then?: (fresh: Own) => Promise<unknown>,
+): Promise<Own> {
+  const fresh = client.duplicate()
+  hearErrors(fresh)
+  try {
+    await inTime(
+      clock,
+      CONNECT_MS,
+      fresh.connect().then(() => then?.(fresh)),
+    )
+  } catch (error) {
+    fresh.destroy()
+    throw error
+  }
+  return fresh
+}
+
+/** Listens over a connection of its own. A new one has a gap: messages may have been lost in between. */
+export async function listening(open: () => Promise<Client>, gap: () => void): Promise<Subscription> {
+  let listener = await open()
+  let ended = false
+  async function replace() {
+    const fresh = await open()
+    if (ended) return void fresh.destroy()
+    gap()
+    listener.destroy()
+    listener = fresh
+  }
+  return {
+    renew: () => replace().catch(() => {}),
+    end() {
+      ended = true
+      listener.destroy()
+    },
+  }
+}
