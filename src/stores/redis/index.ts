@@ -7,7 +7,6 @@
 import { systemClock } from '../../core/clock.js'
 import type { Store } from '../../core/store.js'
 import { agreeOnShards, CLUSTER_SHARDS, shardKeys } from './cluster/shards.js'
-import { deliverTickets } from './cluster/tickets/deliver.js'
 import { checkServer } from './connection/check-server.js'
 import type { Subscription } from './connection/driver.js'
 import { storeError } from './connection/errors.js'
@@ -35,10 +34,9 @@ export function redisStore(options: RedisOptions, { handTurned = false, shifted 
   const publish = (hint: Hint) =>
     void server.send(firstShard(prefix), ['PUBLISH', channel, JSON.stringify(hint)]).catch(() => {})
   const wakes = new Wakes(clock, (woken) => publish({ from: self, woken }))
-  const server: Server = new Server({
+  const server = new Server({
     ...{ link, prefix, clock, timeoutMs, waitReplicas, announce: wakes.announce },
     clockKind: handTurned ? 'handTurned' : shifted ? 'shifted' : 'server',
-    deliver: (shard) => deliverTickets(server, shard),
   })
   let subscription: Subscription | undefined
   const watch = new SubscriptionWatch({

@@ -12,17 +12,11 @@ import endedSource from './peek-ended.lua'
 import readySource from './peek-ready.lua'
 import { everywhere } from './shards.js'
 
-/** How many of each shard's candidates are among the first `limit` of all. */
-export function sharesOf<Candidate>(
-  candidates: readonly (readonly Candidate[])[],
-  limit: number,
-  before: (one: Candidate, other: Candidate) => number,
-): number[] {
-  const shares = candidates.map((own) => own.length)
-  if (shares.reduce((sum, share) => sum + share, 0) <= limit) return shares
-  const all = candidates.flatMap((own, shard) => own.map((candidate) => ({ candidate, shard })))
-  all.sort((one, other) => before(one.candidate, other.candidate) || one.shard - other.shard)
-  shares.fill(0)
+/** How many of each shard's candidates are among the lowest `limit` of all. */
+function sharesOf(candidates: readonly (readonly number[])[], limit: number): number[] {
+  const all = candidates.flatMap((own, shard) => own.map((value) => ({ value, shard })))
+  all.sort((one, other) => one.value - other.value || one.shard - other.shard)
+  const shares = candidates.map(() => 0)
   for (const { shard } of all.slice(0, Math.max(limit, 0))) shares[shard] = (shares[shard] ?? 0) + 1
   return shares
 }
@@ -45,6 +39,18 @@ export function firstNext(
   return nexts.length === 0 ? undefined : Math.min(...nexts)
 }
 
+/** The same for shards that were peeked at together, which tells how far their clocks are apart. */
+export function nextOfAll(
+  peeks: readonly { readonly now: number }[],
+  nexts: readonly (number | undefined)[],
+): number | undefined {
+  const latest = Math.max(...peeks.map(({ now }) => now))
+  return firstNext(
+    latest,
+    peeks.map(({ now }, shard) => ({ now, next: nexts[shard] })),
+  )
+}
+
 const dueScript = luaScript({
   name: 'cluster/peek-due',
   source: dueSource,
@@ -54,26 +60,16 @@ const dueScript = luaScript({
 
 export interface DuePeek {
   readonly now: number
-  readonly shares: readonly number[]
-  readonly nextDueAt: number | undefined
+  readonly nextDueAt?: number
+  /** How many schedules to take from this shard. */
+  readonly share: number
 }
 
-/** How many schedules to take from each shard, those due longest first. */
-export async function peekDue(server: Server, lookaheadMs: number, limit: number): Promise<DuePeek> {
+/** Of each shard the schedules that are due longest. */
+export async function peekDue(server: Server, lookaheadMs: number, limit: number): Promise<DuePeek[]> {
   const read = await everywhere(server, (shard) => server.call(dueScript, shard, { lookaheadMs, limit }))
-  const now = Math.max(...read.map((each) => each.now))
-  return {
-    now,
-    shares: sharesOf(
-      read.map(({ dueAt }) => dueAt),
-      limit,
-      (one, other) => one - other,
-    ),
-    nextDueAt: firstNext(
-      now,
-      read.map((each) => ({ now: each.now, next: each.nextDueAt })),
-    ),
-  }
+  const dueAt = read.map((each) => each.dueAt)
+  return sharesOf(dueAt, limit).map((share, shard) => ({ now: 0, ...read[shard], share }))
 }
 
 const readyScript = luaScript({
@@ -82,7 +78,7 @@ const readyScript = luaScript({
   takes: { instance: text, claim: number, limit: number, targets: listOf(named({ name: text, limit: number })) },
   gives: {
     now: number,
-    ready: listOf(named({ target: number, priority: number, readyAt: number, number: text })),
+    ready: listOf(named({ target: text, priority: number, readyAt: number, number: text })),
     nextReadyAt: maybe(number),
     known: flag,
   },
@@ -95,36 +91,36 @@ export interface Asked {
 
 export interface ReadyPeek {
   readonly now: number
-  /** For each shard how many of each target to claim. */
-  readonly shares: readonly (readonly number[])[]
-  readonly nextReadyAt: number | undefined
+  readonly nextReadyAt?: number
+  /** How many runs to claim from this shard, by target and in all. */
+  readonly share: ReadonlyMap<string, number>
+  readonly limit: number
   /** This claim number was used before: the claim is a repetition. */
   readonly known: boolean
 }
 
-/** How many runs to claim from each shard: highest priority first, then the oldest ready instant, then the oldest run. */
+/** Of each shard the runs to claim: highest priority first, then the oldest ready instant, then the oldest run. */
 export async function peekReady(
   server: Server,
   { instance, claim, limit }: { readonly instance: string; readonly claim: number; readonly limit: number },
   targets: readonly Asked[],
-): Promise<ReadyPeek> {
+): Promise<ReadyPeek[]> {
   const read = await everywhere(server, (shard) => server.call(readyScript, shard, { instance, claim, limit, targets }))
-  const now = Math.max(...read.map((each) => each.now))
-  const candidates = read.flatMap(({ ready }, shard) =>
-    ready.map((each) => ({ ...each, shard, id: runId(shard, each.number) })),
+  const left = new Map(targets.map((target) => [target.name, target.limit]))
+  const peeks = read.map((each) => ({ ...each, share: new Map<string, number>(), limit: 0 }))
+  const candidates = peeks.flatMap((peek, shard) =>
+    peek.ready.map((each) => ({ ...each, peek, id: runId(shard, each.number) })),
   )
-  const shares = read.map(() => targets.map(() => 0))
-  const left = targets.map((each) => each.limit)
   let taken = 0
-  for (const { shard, target } of candidates.sort(inClaimOrder)) {
-    const share = shares[shard]
-    if (taken >= limit || share === undefined || (left[target] ?? 0) <= 0) continue
-    left[target] = (left[target] ?? 0) - 1
-    share[target] = (share[target] ?? 0) + 1
+  for (const { peek, target } of candidates.sort(inClaimOrder)) {
+    const more = left.get(target) ?? 0
+    if (taken >= limit || more <= 0) continue
+    left.set(target, more - 1)
+    peek.share.set(target, (peek.share.get(target) ?? 0) + 1)
+    peek.limit += 1
     taken += 1
   }
-  const nexts = read.map((each) => ({ now: each.now, next: each.nextReadyAt }))
-  return { now, shares, nextReadyAt: firstNext(now, nexts), known: read.some(({ known }) => known) }
+  return peeks
 }
 
 export function inClaimOrder(one: Claimable, other: Claimable): number {
@@ -150,10 +146,7 @@ export async function peekEnded(server: Server, maxRuns: number, limit: number):
   if (tooMany <= 0) return counted.map(() => maxRuns)
   const most = Math.min(tooMany, limit)
   const read = await everywhere(server, (shard) => server.call(endedScript, shard, { limit: most }))
-  const goes = sharesOf(
-    read.map(({ oldest }) => oldest),
-    most,
-    (one, other) => one - other,
-  )
+  const oldest = read.map((each) => each.oldest)
+  const goes = sharesOf(oldest, most)
   return counted.map(({ kept }, shard) => kept - (goes[shard] ?? 0))
 }

@@ -3,7 +3,6 @@
 import { systemClock } from '../../../core/clock.js'
 import type { BeatStore } from '../../../core/instances/beat-store.js'
 import { shardKeys } from '../cluster/shards.js'
-import { deliverTickets } from '../cluster/tickets/deliver.js'
 import { beatInstance } from '../instances/beat.js'
 import { renewLeases } from '../locks/renew.js'
 import { linkTo } from './driver.js'
@@ -17,10 +16,7 @@ export function openBeatStore(options: unknown): BeatStore {
   const { client, prefix, shards, waitReplicas, timeoutMs } = options as BeatStoreOptions
   const clock = systemClock
   const link = linkTo(clientLike(client), true, clock)
-  const server: Server = new Server({
-    ...{ link, prefix, clock, timeoutMs, waitReplicas, announce: () => {}, clockKind: 'server' },
-    deliver: (shard) => deliverTickets(server, shard),
-  })
+  const server = new Server({ link, prefix, clock, timeoutMs, waitReplicas, clockKind: 'server' })
   server.useShards(shardKeys(prefix, shards))
   let opened: Promise<void> | undefined
   const open = () => {

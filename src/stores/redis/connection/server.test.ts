@@ -18,7 +18,6 @@ it('a script that turns out to be unknown after it was given up is not sent agai
     },
   } as unknown as Link
   const clock = manualClock()
-  const answers = { announce: () => {}, deliver: async () => {} }
   const server = new Server({
     link,
     clock,
@@ -26,7 +25,6 @@ it('a script that turns out to be unknown after it was given up is not sent agai
     timeoutMs: 1_000,
     waitReplicas: 0,
     clockKind: 'server',
-    ...answers,
   })
   server.useShards(['{b}'])
   const given = server

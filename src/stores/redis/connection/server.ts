@@ -10,6 +10,7 @@ import type { Clock } from '../../../core/clock.js'
 import { KnownLease } from '../../../core/connection/reply-limit.js'
 import { StoreTime } from '../../../core/connection/store-time.js'
 import { failure } from '../../../core/errors.js'
+import { deliverTickets } from '../cluster/tickets/deliver.js'
 import { HeldTickets } from '../cluster/tickets/held-tickets.js'
 import type { Link } from './driver.js'
 import { errorWord, storeError } from './errors.js'
@@ -27,9 +28,7 @@ export interface ServerOptions {
   /** Which clock the scripts read. */
   readonly clockKind: ClockKind
   /** Told what others should look at. */
-  readonly announce: (woken: Woken) => void
-  /** Sends the tickets that a shard has for others. */
-  readonly deliver: (shard: number) => Promise<void>
+  readonly announce?: (woken: Woken) => void
 }
 
 /** A command that is not answered yet. */
@@ -130,13 +129,13 @@ export class Server {
     takes: Takes,
     shard?: number,
   ): Promise<Gives> {
-    const { link, clockKind, waitReplicas, announce, deliver } = this.#options
+    const { link, clockKind, waitReplicas, announce } = this.#options
     const { sha, text } = script.composed[clockKind]
     const keys = link.isCluster ? ['2', key, `${key}whole`] : ['1', key]
     const command = ['EVALSHA', sha, ...keys, script.argument(takes)]
     const { gives, woken } = script.answer(await this.#answer(key, command, script.writes && waitReplicas > 0, text))
-    if (woken.length > 0) announce(woken.filter((what) => what !== 'tickets') as Woken)
-    if (shard !== undefined && woken.includes('tickets')) await deliver(shard)
+    if (woken.length > 0) announce?.(woken.filter((what) => what !== 'tickets') as Woken)
+    if (shard !== undefined && woken.includes('tickets')) await deliverTickets(this, shard)
     return gives
   }
 

@@ -1,4 +1,3 @@
--- include: instances/declared-alive
 -- include: locks/pass-on
 -- instances/beat.lua: an instance proves life, and says what it runs (contract: instances.beat).
 --
@@ -13,7 +12,7 @@ instance.claimsSettled = math.max(instance.claimsSettled, given.claimsSettled)
 instances.save(given.instance, instance)
 redis.call('ZADD', key('instances'), instance.expiresAt, given.instance)
 redis.call('ZREMRANGEBYSCORE', key('instance-claims', given.instance), '-inf', given.claimsSettled)
-noteDeclarationsAlive(instance)
+instances.noteDeclarations(instance)
 
 local listed, lost, cancel, unheard = {}, {}, {}, {}
 for _, attempt in ipairs(given.attempts) do

@@ -1,5 +1,5 @@
 import type { BeatRequest, BeatResult } from '../../../core/instances/instance.js'
-import { byShard, everywhere, homeOf } from '../cluster/shards.js'
+import { everywhere, homeOf } from '../cluster/shards.js'
 import { flag, listOf, luaScript, named, number, text } from '../connection/lua-script.js'
 import type { Server } from '../connection/server.js'
 import { runId, runPlace, ticketOf } from '../runs/run-codec.js'
@@ -20,45 +20,28 @@ const beatScript = luaScript({
 
 /** The beat goes to every shard. An instance that one of them declared dead is dead. */
 export async function beatInstance(server: Server, request: BeatRequest): Promise<BeatResult> {
-  server.lease.heard(request.leaseMs)
-  const listed = request.attempts.flatMap((attempt): Listed[] => {
+  const { instance, leaseMs, claimsSettled } = request
+  // A shard knows an attempt by its run, or by the ticket that stands for it.
+  const listed = request.attempts.flatMap((attempt) => {
     const { run, token } = attempt
     const own = { run, token, shard: homeOf(server, run), number: runPlace(run)?.number ?? run }
     const keyShard = server.tickets.shardOf(attempt)
     return keyShard === undefined ? [own] : [own, { run, token, shard: keyShard, number: ticketOf(run) }]
   })
-  const attempts = new Map(byShard(listed, ({ shard }) => shard).map(({ shard, items }) => [shard, items]))
-  const beats = await everywhere(server, (shard) => beatShard(server, shard, request, attempts.get(shard) ?? []))
-  for (const { now } of beats) server.time.heard(now)
+  const beats = await everywhere(server, async (shard) => {
+    const own = listed.filter((each) => each.shard === shard)
+    const attempts = own.map(({ number: run, token }) => ({ run, token: String(token) }))
+    const beat = await server.call(beatScript, shard, { instance, leaseMs, claimsSettled, attempts })
+    server.time.heard(beat.now)
+    const lost = new Set(beat.lost)
+    const lostRuns = own.filter((attempt) => lost.has(attempt.number)).map(({ run }) => run)
+    return { ...beat, lost: lostRuns, cancel: beat.cancel.map((each) => runId(shard, each)) }
+  })
   const alive = beats.every((beat) => beat.alive)
   return {
     alive,
     lost: alive ? [...new Set(beats.flatMap(({ lost }) => lost))] : request.attempts.map(({ run }) => run),
     cancel: alive ? beats.flatMap(({ cancel }) => cancel) : [],
     now: beats[0]?.now ?? 0,
-  }
-}
-
-/** An attempt as a shard knows it: by its run, or by the ticket that stands for it. */
-interface Listed {
-  readonly run: string
-  readonly token: number
-  readonly shard: number
-  readonly number: string
-}
-
-async function beatShard(
-  server: Server,
-  shard: number,
-  { instance, leaseMs, claimsSettled }: BeatRequest,
-  attempts: readonly Listed[],
-): Promise<BeatResult> {
-  const listed = attempts.map(({ number: run, token }) => ({ run, token: String(token) }))
-  const beat = await server.call(beatScript, shard, { instance, leaseMs, claimsSettled, attempts: listed })
-  const gone = new Set(beat.lost)
-  return {
-    ...{ alive: beat.alive, now: beat.now },
-    lost: attempts.filter((attempt) => gone.has(attempt.number)).map(({ run }) => run),
-    cancel: beat.cancel.map((each) => runId(shard, each)),
   }
 }

@@ -1,7 +1,7 @@
 -- How scripts read and write an instance's text. The layout is in instances/instance-codec.ts: they use its first line as
 -- a table, and carry the second one unread (`info`).
 local instances = {}
-define(instances, function()
+do
   local known = {}
 
   function instances.load(id)
@@ -26,6 +26,14 @@ define(instances, function()
     instance.info = info
   end
 
+  -- Notes that an instance with this set of declarations has proved life, if the set was declared.
+  function instances.noteDeclarations(instance)
+    local app, set = instance.app, instance.declarations
+    if app and set and redis.call('HEXISTS', key('declared-sets', app), set) == 1 then
+      redis.call('HSET', key('declared-alive', app), set, int(now))
+    end
+  end
+
   function instances.isAlive(id)
     local instance = instances.load(id)
     return instance ~= nil and not instance.dead and instance.expiresAt > now
@@ -42,4 +50,4 @@ define(instances, function()
     local instance = instances.load(id)
     return instance and instance.expiresAt + (instance.expiresAt - instance.beatAt) / 10 or 0
   end
-end)
+end

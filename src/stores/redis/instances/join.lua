@@ -1,4 +1,3 @@
--- include: instances/declared-alive
 -- include: instances/instance-text
 -- instances/join.lua: an instance takes part from now on (contract: instances.join). One that lives already is extended.
 -- Keys: instance, instances, instance-claims, jobs, declared-alive. Reply lost: joining again extends it.
@@ -12,5 +11,5 @@ instance.app, instance.declarations = given.app, given.declarations
 instances.save(given.instance, instance)
 redis.call('ZADD', key('instances'), instance.expiresAt, given.instance)
 for _, job in ipairs(given.jobs) do redis.call('HSET', key('jobs'), job.name, job.text) end
-noteDeclarationsAlive(instance)
+instances.noteDeclarations(instance)
 return reply({ now = now })

@@ -12,15 +12,10 @@
 -- How many runs one script looks at that cannot start after all.
 local MOST_LOOKS = 2000
 
-local targets, started, looks = {}, {}, 0
-local allQueues = {}
-for _, target in ipairs(given.targets) do
-  targets[target.name] = target.limit
-  for _, priority in ipairs(redis.call('ZRANGE', key('queue-priorities', target.name), 0, -1)) do
-    allQueues[#allQueues + 1] =
-      { name = key('queue', priority, target.name), priority = tonumber(priority), target = target.name }
-  end
-end
+-- How many more of each target may start.
+local left = {}
+for _, target in ipairs(given.targets) do left[target.name] = target.limit end
+local all, started, looks = queues.of(given.targets), {}, 0
 
 local function inClaimOrder(one, other)
   if one.priority ~= other.priority then return one.priority > other.priority end
@@ -30,14 +25,7 @@ end
 
 -- The first of every queue, in the order of claiming.
 local function candidates()
-  local found = {}
-  for _, queue in ipairs(allQueues) do
-    local most = math.min(given.limit - #started, targets[queue.target])
-    local members = most > 0 and redis.call('ZRANGEBYSCORE', queue.name, '-inf', now, 'WITHSCORES', 'LIMIT', 0, most) or {}
-    for at = 1, #members, 2 do
-      found[#found + 1] = { number = members[at], readyAt = tonumber(members[at + 1]), priority = queue.priority, queue = queue }
-    end
-  end
+  local found = queues.first(all, left, given.limit - #started)
   table.sort(found, inClaimOrder)
   local first = {}
   for at = 1, math.min(#found, given.limit - #started) do first[at] = found[at].number end
@@ -88,16 +76,15 @@ local function isFull() return #started >= given.limit or looks >= MOST_LOOKS en
 local function startSome()
   local more, additions = false, queues.additions
   for _, candidate in ipairs(candidates()) do
-    local queue = candidate.queue
     if isFull() then return false end
-    if targets[queue.target] > 0 then
+    if left[candidate.target] > 0 then
       local run = runs.load(candidate.number)
       if not run then
-        redis.call('ZREM', queue.name, candidate.number)
+        queues.remove(candidate)
         more = true
       elseif start(run) then
         started[#started + 1] = run
-        targets[queue.target] = targets[queue.target] - 1
+        left[run.target] = left[run.target] - 1
       else
         looks = looks + 1
         more = true
@@ -121,17 +108,7 @@ if instances.isAlive(given.instance) and not redis.call('HGET', key('meta'), 'fr
 end
 commit()
 
-local told, nextReadyAt = {}, nil
+local told = {}
 for at, run in ipairs(started) do told[at] = runs.tell(run) end
-for _, queue in ipairs(allQueues) do
-  local later = redis.call('ZRANGEBYSCORE', queue.name, '(' .. int(now), '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
-  if later[2] then nextReadyAt = math.min(nextReadyAt or math.huge, tonumber(later[2]))
-  elseif redis.call('EXISTS', queue.name) == 0 then
-    redis.call('ZREM', key('queue-priorities', queue.target), queue.priority)
-    if redis.call('EXISTS', key('queue-priorities', queue.target)) == 0 then
-      redis.call('ZREM', key('queue-targets'), queue.target)
-    end
-  end
-end
-if looks >= MOST_LOOKS then nextReadyAt = now end
-return reply({ now = now, runs = told, nextReadyAt = nextReadyAt })
+queues.tidy(all)
+return reply({ now = now, runs = told, nextReadyAt = looks >= MOST_LOOKS and now or queues.nextReadyAt(all) })

@@ -1,6 +1,6 @@
 /** Starting runs. */
 import type { ClaimedRun, ClaimRequest, ClaimResult } from '../../../core/store.js'
-import { type Asked, firstNext, inClaimOrder, peekReady } from '../cluster/peek.js'
+import { type Asked, inClaimOrder, nextOfAll, peekReady } from '../cluster/peek.js'
 import { homeOf } from '../cluster/shards.js'
 import { startTickets } from '../cluster/tickets/tickets.js'
 import { listOf, luaScript, maybe, named, number, text } from '../connection/lua-script.js'
@@ -44,23 +44,23 @@ async function claimShard(
   return { ...told, runs: [...started.filter((run) => !isTicket(run)), ...others] }
 }
 
-/** Looks at all shards, and claims from those that have what comes first. */
+/** Looks at all shards, and claims from those that have what comes first. A repetition asks all of them what they started. */
 async function claimAcross(server: Server, request: ClaimRequest, asked: readonly Asked[]): Promise<ClaimResult> {
-  const { now, shares, nextReadyAt, known } = await peekReady(server, request, asked)
+  const peeks = await peekReady(server, request, asked)
+  const isRepeated = peeks.some(({ known }) => known)
   // A master whose clock is behind gives tokens by the others' clocks.
-  const floor = Math.max(request.floor, now * 1_000)
-  const claims = shares.map((share, shard) => {
-    const limit = known ? 0 : share.reduce((sum, count) => sum + count, 0)
-    if (limit === 0 && !known) return undefined
-    const own = asked.map(({ name }, at) => ({ name, limit: known ? 0 : (share[at] ?? 0) }))
-    return claimShard(server, shard, { ...request, limit, floor }, own)
+  const floor = Math.max(request.floor, ...peeks.map(({ now }) => now * 1_000))
+  const claims = peeks.map(({ now, nextReadyAt, share, limit }, shard): ClaimResult | Promise<ClaimResult> => {
+    if (limit === 0 && !isRepeated) return { now, runs: [], ...(nextReadyAt === undefined ? {} : { nextReadyAt }) }
+    const own = asked.map(({ name }) => ({ name, limit: isRepeated ? 0 : (share.get(name) ?? 0) }))
+    return claimShard(server, shard, { ...request, limit: isRepeated ? 0 : limit, floor }, own)
   })
-  const results = (await Promise.all(claims)).filter((result) => result !== undefined)
+  const results = await Promise.all(claims)
+  const next = nextOfAll(
+    peeks,
+    results.map(({ nextReadyAt }) => nextReadyAt),
+  )
   const runs = results.flatMap((result) => result.runs).sort(inClaimOrder)
-  const latest = Math.max(now, ...results.map((result) => result.now))
-  const next = firstNext(latest, [
-    { now, next: nextReadyAt },
-    ...results.map((each) => ({ now: each.now, next: each.nextReadyAt })),
-  ])
-  return { now: latest, runs, ...(next === undefined ? {} : { nextReadyAt: next }) }
+  const now = Math.max(...results.map((result) => result.now))
+  return { now, runs, ...(next === undefined ? {} : { nextReadyAt: next }) }
 }

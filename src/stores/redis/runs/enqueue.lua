@@ -1,5 +1,4 @@
 -- include: locks/pass-on
--- include: runs/key-winner
 -- runs/enqueue.lua: makes runs (contract: runs.enqueue), in order: each meets those before it.
 --
 -- Keys: runs, runs-all and the queues; dedupe; schedule-backfills and the sets of its schedule; the lines of its key.
@@ -7,11 +6,8 @@
 numbers.startFrom(given.startFrom)
 
 local function overlapWinner(schedule, policy)
-  local engaged, waiting = overlap.firstEngaged(schedule), overlap.firstWaiting(schedule)
-  if policy == 'queue-one' then return waiting end
-  if policy ~= 'skip' then return nil end
-  if engaged and waiting then return engaged < waiting and engaged or waiting end
-  return engaged or waiting
+  if policy == 'queue-one' then return overlap.firstWaiting(schedule) end
+  if policy == 'skip' then return runs.older(overlap.firstEngaged(schedule), overlap.firstWaiting(schedule)) end
 end
 
 -- Why a run is not made, and the run that is in its way.
@@ -23,7 +19,7 @@ local function refusal(new, run)
     if known then return 'duplicate', known end
   end
   local name = keyLine.of(run)
-  local winner = new.checkKey and name and keyWinner(name, run.permits, run.readyAt)
+  local winner = new.checkKey and name and keyLine.winner(name, run.permits, run.readyAt)
   if not winner and run.schedule then winner = overlapWinner(run.schedule, new.overlap) end
   if winner then return 'busy', winner end
 end

@@ -1,3 +1,4 @@
+-- include: cluster/tickets/requests
 -- include: locks/permits
 -- include: runs/loaded-runs
 -- Runs in line for their key. They are sorted by number, so by age.
@@ -9,7 +10,7 @@
 --   key-later           ready and not due yet; an operation that looks moves it to due and ready
 --   key-later-waiting   not due yet, and waits for something else
 local keyLine = {}
-define(keyLine, function()
+do
   -- A ticket is as old as its run.
   local function age(number) return string.sub(number, 1, 16) end
 
@@ -77,4 +78,29 @@ define(keyLine, function()
     local ready, waiting = keyLine.firstReady(name), keyLine.firstWaiting(name)
     return (ready ~= nil and ready < number) or (waiting ~= nil and waiting < number)
   end
-end)
+
+  -- The run that stands in the way of another one, which is enqueued on condition that its key is free: when as many as the
+  -- key has permits are due or executing, or one is ready at the same instant.
+  function keyLine.winner(name, limit, readyAt)
+    keyLine.ripen(name)
+    if readyAt > now then
+      return redis.call('ZRANGEBYSCORE', key('key-later', name), int(readyAt), int(readyAt), 'LIMIT', 0, 1)[1]
+    end
+    local due, holder = redis.call('ZCARD', key('key-due', name)), nil
+    if due < limit then return nil end
+    for _, lease in ipairs(permits.of(name).holders) do
+      -- Its claim decides, when the run of that ticket has started or is known to be gone.
+      if tickets.isUnsure(lease) then due = due - 1 else holder = holder or lease.run end
+    end
+    if due < limit then return nil end
+    local first = holder or runs.older(keyLine.firstReady(name), keyLine.firstWaiting(name))
+    if first then return first end
+    -- No run of the key is ready or waits for it: the oldest that waits for its retry, else the oldest that waits for other
+    -- runs of its schedule.
+    local rest = redis.call('ZRANGE', key('key-due', name), 0, 99)
+    for _, run in ipairs(runs.loadMany(rest)) do
+      if run.attempt > 0 then return run.number end
+    end
+    return rest[1]
+  end
+end

@@ -4,7 +4,7 @@
 -- The layout of a run's text is in runs/run-codec.ts. Scripts use its first line as a table. The other four lines are the
 -- user's: scripts carry them unread, as `rest`.
 local runs = {}
-define(runs, function()
+do
   -- cjson writes 14 digits of a number, so instants beyond the year 5138 are kept as texts.
   local WRITABLE = 1e14
 
@@ -60,6 +60,12 @@ define(runs, function()
     end
     for _, number in ipairs(them) do found[#found + 1] = loaded[number] or nil end
     return found
+  end
+
+  -- The older of two numbers, of which each may be absent.
+  function runs.older(one, other)
+    if one and other then return one < other and one or other end
+    return one or other
   end
 
   function runs.change(run)
@@ -118,4 +124,4 @@ define(runs, function()
 
   -- As run-codec.ts reads it, with the number in front. Asked for once all is saved.
   function runs.tell(run) return run.number .. '\n' .. (texts[run] or write(run)) end
-end)
+end

@@ -6,7 +6,9 @@
 --   schedule-later     not due yet: an operation that looks moves it to the engaged ones
 --   schedule-ended     what the history keeps
 local overlap = {}
-define(overlap, function()
+do
+  -- A planner that knows a thousand unfinished runs, and the newest that wait, knows enough.
+  local MOST_PLANNED = 1000
   local freed, isFreed = {}, {}
 
   function overlap.ripen(schedule)
@@ -67,4 +69,17 @@ define(overlap, function()
     end
     return runs.loadMany(them)
   end
-end)
+
+  -- The unfinished runs of a schedule as one text, for the planner: of each its state, whether it began, and its tick, as in
+  -- `running:begun:1700000000000 waiting:new:-`. A plan rests on it, and is only written while it is still the same.
+  function overlap.unfinishedText(schedule)
+    local words = {}
+    for at, run in ipairs(overlap.unfinished(schedule, MOST_PLANNED)) do
+      words[at] = run.state .. ':' .. (run.attempt == 0 and 'new' or 'begun') .. ':' .. (run.origin == 'tick' and int(run.tick) or '-')
+    end
+    return table.concat(words, ' ')
+  end
+
+  -- A schedule's text begins with its overlap policy. One that allows overlap needs no unfinished runs.
+  function overlap.isAllowed(text) return string.sub(text, 1, 6) == 'allow ' end
+end

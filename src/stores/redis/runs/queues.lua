@@ -1,7 +1,7 @@
 -- Ready runs, where claims look for them: a queue for each target and priority, sorted by when its runs may start. What
 -- is not due yet stands there, too.
 local queues = {}
-define(queues, function()
+do
   local known = {}
 
   -- How often a run was added: a claim that sees it grow has to look at its queues again.
@@ -18,4 +18,52 @@ define(queues, function()
   end
 
   function queues.remove(run) redis.call('ZREM', key('queue', run.priority, run.target), run.number) end
-end)
+
+  -- All queues of some targets.
+  function queues.of(targets)
+    local found = {}
+    for _, target in ipairs(targets) do
+      for _, priority in ipairs(redis.call('ZRANGE', key('queue-priorities', target.name), 0, -1)) do
+        found[#found + 1] =
+          { name = key('queue', priority, target.name), priority = tonumber(priority), target = target.name }
+      end
+    end
+    return found
+  end
+
+  -- The first of each queue that may start, at the most so many of each target and `limit` of a queue, in no order.
+  function queues.first(all, left, limit)
+    local found = {}
+    for _, queue in ipairs(all) do
+      local most = math.min(limit, left[queue.target])
+      local members = most > 0 and redis.call('ZRANGEBYSCORE', queue.name, '-inf', now, 'WITHSCORES', 'LIMIT', 0, most) or {}
+      for at = 1, #members, 2 do
+        found[#found + 1] =
+          { number = members[at], readyAt = tonumber(members[at + 1]), priority = queue.priority, target = queue.target }
+      end
+    end
+    return found
+  end
+
+  -- When the next one may start.
+  function queues.nextReadyAt(all)
+    local nextReadyAt
+    for _, queue in ipairs(all) do
+      local later = redis.call('ZRANGEBYSCORE', queue.name, '(' .. int(now), '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
+      if later[2] then nextReadyAt = math.min(nextReadyAt or math.huge, tonumber(later[2])) end
+    end
+    return nextReadyAt
+  end
+
+  -- Forgets queues that are empty.
+  function queues.tidy(all)
+    for _, queue in ipairs(all) do
+      if redis.call('EXISTS', queue.name) == 0 then
+        redis.call('ZREM', key('queue-priorities', queue.target), queue.priority)
+        if redis.call('EXISTS', key('queue-priorities', queue.target)) == 0 then
+          redis.call('ZREM', key('queue-targets'), queue.target)
+        end
+      end
+    end
+  end
+end

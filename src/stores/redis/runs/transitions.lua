@@ -14,7 +14,7 @@
 --
 -- Each step leaves the queues and lines of the state before and enters those of the next. What it frees is noted;
 -- locks/pass-on.lua gives it to the next before the script ends.
-define(transitions, function()
+do
   local MAX_TAKEOVERS = 3
   local LOST_MESSAGE = 'its instance stopped beating: killed, frozen, or its event loop was blocked. That happened %s times, ' ..
     'last on instance %s: see docs/cpu-bound-jobs.md'
@@ -192,4 +192,4 @@ define(transitions, function()
       else transitions.finish(run, 'skipped', { reason = 'overlap' }) end
     end
   end
-end)
+end

@@ -10,7 +10,7 @@ import { applyPlan } from '../../../core/schedules/declare.js'
 import type { Unfinished } from '../../../core/schedules/plan.js'
 import { plannable } from '../../../core/schedules/schedule.js'
 import type { AdvanceRequest, AdvanceResult } from '../../../core/store.js'
-import { peekDue } from '../cluster/peek.js'
+import { nextOfAll, peekDue } from '../cluster/peek.js'
 import { keyElsewhere } from '../cluster/shards.js'
 import { flag, listOf, luaScript, maybe, named, number, text } from '../connection/lua-script.js'
 import type { Server } from '../connection/server.js'
@@ -84,19 +84,20 @@ export async function advanceSchedules(
   request: AdvanceRequest,
 ): Promise<AdvanceResult> {
   if (server.shards === 1) return advanceShard(server, 0, planner, request)
-  const { now, shares, nextDueAt } = await peekDue(server, request.lookaheadMs, request.limit)
-  const steps = shares.map((limit, shard) =>
-    limit === 0 ? undefined : advanceShard(server, shard, planner, { ...request, limit }),
+  const peeks = await peekDue(server, request.lookaheadMs, request.limit)
+  const steps = await Promise.all(
+    peeks.map(({ share, ...idle }, shard) => {
+      if (share === 0) return { schedules: 0, recorded: 0, skipped: 0, ...idle }
+      return advanceShard(server, shard, planner, { ...request, limit: share })
+    }),
   )
-  const results = (await Promise.all(steps)).filter((step) => step !== undefined)
-  const after = results.length === 0 ? { now, nextDueAt } : await peekDue(server, 0, 0)
-  return {
-    now: after.now,
-    schedules: results.reduce((sum, each) => sum + each.schedules, 0),
-    recorded: results.reduce((sum, each) => sum + each.recorded, 0),
-    skipped: results.reduce((sum, each) => sum + each.skipped, 0),
-    ...(after.nextDueAt === undefined ? {} : { nextDueAt: after.nextDueAt }),
-  }
+  const nextDueAt = nextOfAll(
+    peeks,
+    steps.map((step) => step.nextDueAt),
+  )
+  const sum = (count: 'schedules' | 'recorded' | 'skipped') => steps.reduce((all, step) => all + step[count], 0)
+  const counts = { schedules: sum('schedules'), recorded: sum('recorded'), skipped: sum('skipped') }
+  return { now: Math.max(...steps.map(({ now }) => now)), ...counts, ...(nextDueAt === undefined ? {} : { nextDueAt }) }
 }
 
 async function advanceShard(
@@ -174,7 +175,7 @@ function planned(server: Server, shard: number, due: Due, { plan, lookaheadMs }:
   }
 }
 
-/** As `unfinished.lua` writes them: `running:begun:1700000000000`. */
+/** As `overlap.lua` writes them: `running:begun:1700000000000`. */
 function unfinishedRuns(words = ''): readonly Unfinished[] {
   if (words === '') return []
   return words.split(' ').map((each) => {

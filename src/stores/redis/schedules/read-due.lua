@@ -1,4 +1,4 @@
--- include: schedules/unfinished
+-- include: runs/overlap
 -- schedules/read-due.lua: schedules that are due, with what planning them takes (contract: schedules.advance, first step).
 --
 -- Two that plan at once would plan the same. A mark in `planners`, which lasts half a second and is removed with the last
@@ -23,7 +23,7 @@ if #ids > 0 then
       local lineEnd = string.find(text, '\n', 1, true)
       local definitionEnd = string.find(text, '\n', lineEnd + 1, true)
       due[#due + 1] = { id = ids[at], text = string.sub(text, 1, definitionEnd - 1),
-        unfinished = not allowsOverlap(text) and unfinishedText(ids[at]) or nil }
+        unfinished = not overlap.isAllowed(text) and overlap.unfinishedText(ids[at]) or nil }
     end
   end
 end

@@ -1,5 +1,4 @@
 -- include: locks/pass-on
--- include: schedules/unfinished
 -- schedules/record-ticks.lua: writes plans: ticks, skips and cursors (contract: schedules.advance, second step).
 --
 -- A plan is written only over what it was made from: the schedule's first line, with its version and cursor, and where ticks
@@ -70,7 +69,7 @@ for at, text in ipairs(readMany('HMGET', key('schedules'), ids)) do
   local plan = given.plans[at]
   -- With the end of the line, so that no line is taken for a longer one.
   local isSame = text and string.sub(text, 1, #plan.from + 1) == plan.from .. '\n'
-  if isSame and (allowsOverlap(text) or unfinishedText(plan.id) == plan.unfinished) then apply(plan, text) end
+  if isSame and (overlap.isAllowed(text) or overlap.unfinishedText(plan.id) == plan.unfinished) then apply(plan, text) end
 end
 batch('HSET', key('schedules'), texts)
 batch('ZADD', key('schedule-due'), due)

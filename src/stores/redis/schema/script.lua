@@ -42,18 +42,4 @@ local function readMany(command, name, fields)
   end
   return found
 end
-
--- A module makes its functions when one of them is first used, because a script includes more modules than most calls need,
--- and every call would make all functions anew.
-local unmade = {}
-function unmade.__index(module, name)
-  setmetatable(module, nil)
-  unmade[module]()
-  return module[name]
-end
-local function define(module, make)
-  unmade[module] = make
-  setmetatable(module, unmade)
-end
-local function isUsed(module) return getmetatable(module) == nil end
 -- luacheck: pop

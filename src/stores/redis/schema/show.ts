@@ -45,11 +45,7 @@ export async function showKey(
   member?: string,
 ): Promise<readonly ShownKey[] | undefined> {
   const { link, prefix, clock, timeoutMs } = readOptions(options)
-  const server = new Server({
-    ...{ link, prefix, clock, timeoutMs, waitReplicas: 0, clockKind: 'server' },
-    announce: () => {},
-    deliver: async () => {},
-  })
+  const server = new Server({ link, prefix, clock, timeoutMs, waitReplicas: 0, clockKind: 'server' })
   const wanted = readKey(name) ?? readKey(`${firstShard(prefix)}${name}`)
   if (wanted === undefined) return undefined
   try {

@@ -1,5 +1,4 @@
 -- include: locks/pass-on
--- include: runs/key-winner
 -- cluster/tickets/receive.lua: the messages of another shard's outbox to this one: tickets to end, tickets to make, and
 -- runs whose ticket was skipped (tickets.ts). Each part is safe to repeat. Keys: runs, ticket-held, lines and locks of keys.
 
@@ -15,7 +14,7 @@ end
 -- Makes a ticket, or brings it up to date. Answers the run that has the key, if the ticket needs a free key.
 local function receive(each)
   local known = runs.load(each.ticket)
-  local winner = not known and each.isChecked and keyWinner(each.key, each.permits, tonumber(each.readyAt))
+  local winner = not known and each.isChecked and keyLine.winner(each.key, each.permits, tonumber(each.readyAt))
   if winner then return { winner = winner } end
   if not known then
     local ticket = runs.add({ origin = 'ticket', keep = 'none', target = each.target, priority = each.priority, key = each.key,

@@ -50,9 +50,9 @@ import type { NewRun } from '../../../../core/runs/run.js'
 import type { ClaimedRun, ClaimRequest, EnqueueResult, Settlement, SettleResult } from '../../../../core/store.js'
 import { flag, listOf, luaScript, maybe, named, number, text } from '../../connection/lua-script.js'
 import type { Server } from '../../connection/server.js'
-import checkSource from '../../runs/check-key.lua'
 import { numberIn, runId, ticketOf, toldRun } from '../../runs/run-codec.js'
 import { homeOf, inShards, keyElsewhere } from '../shards.js'
+import checkSource from './check-key.lua'
 import expectEndSource from './expect-end.lua'
 import reportSource from './report.lua'
 import startSource from './start-runs.lua'
@@ -132,7 +132,7 @@ export async function settleTickets(
 }
 
 const checkScript = luaScript({
-  name: 'runs/check-key',
+  name: 'cluster/tickets/check-key',
   source: checkSource,
   takes: { key: text, permits: number, readyAt: maybe(number), delayMs: number },
   gives: { winner: maybe(text) },
