@@ -1,7 +1,7 @@
 /** What can be wrong with the servers: their settings, their memory, and clocks that differ between masters. */
 import type { Check, Finding } from '../../core/diagnosis.js'
 import { everywhere } from './cluster/shards.js'
-import { lookScript } from './connection/check-server.js'
+import { infoField, lookScript } from './connection/check-server.js'
 import type { Server } from './connection/server.js'
 
 interface Look {
@@ -27,8 +27,11 @@ async function look(server: Server, shard: number): Promise<Look> {
   const sentAt = server.monotonic()
   const { info, serverTime } = await server.call(lookScript, shard, {})
   const gotAt = server.monotonic()
-  const field = (name: string) => new RegExp(`^${name}:(.*?)\\r?$`, 'm').exec(info)?.[1] ?? ''
-  return { field, aheadMs: serverTime * 1_000 - (sentAt + gotAt) / 2, unsureMs: (gotAt - sentAt) / 2 }
+  return {
+    field: (name) => infoField(info, name),
+    aheadMs: serverTime * 1_000 - (sentAt + gotAt) / 2,
+    unsureMs: (gotAt - sentAt) / 2,
+  }
 }
 
 /** Valkey also names the version of Redis that it stands in for. */

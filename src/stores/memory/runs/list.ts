@@ -1,6 +1,7 @@
 import { checkPageLimit } from '../../../core/checks/page-limit.js'
-import { ownerOf, type Run } from '../../../core/runs/run.js'
+import type { Run } from '../../../core/runs/run.js'
 import { numberAfter } from '../../../core/runs/run-id.js'
+import { matchesRun } from '../../../core/runs/run-query.js'
 import type { Page, RunQuery } from '../../../core/store.js'
 import type { MemoryState } from '../schema/state.js'
 import { type RunRecord, toRun } from './run-codec.js'
@@ -17,7 +18,7 @@ export function listRuns(state: MemoryState, query: RunQuery): Page<Run> {
   for (const run of candidates(state, query)) {
     if (looked === query.look) return { items: items.map(toRun), next: last }
     ;[looked, last] = [looked + 1, run.id]
-    if (!matches(run, query)) continue
+    if (!matchesRun(run, run.lane?.id, query)) continue
     if (items.length === query.limit) return { items: items.map(toRun), next: items.at(-1)?.id ?? '' }
     items.push(run)
   }
@@ -35,18 +36,4 @@ function candidates(state: MemoryState, { schedule, waitsFor, after }: RunQuery)
 
 function runsOf(state: MemoryState, schedule: string): Iterable<RunRecord> {
   return state.lanes.get(schedule)?.runs.values() ?? []
-}
-
-function matches(run: RunRecord, query: RunQuery): boolean {
-  const { target } = run
-  return (
-    (query.prefix === undefined || ownerOf({ target, schedule: run.lane?.id }).startsWith(query.prefix)) &&
-    (query.schedule === undefined || run.lane?.id === query.schedule) &&
-    (query.tick === undefined || run.tick === query.tick) &&
-    (query.job === undefined || ('job' in target && target.job === query.job)) &&
-    (query.sink === undefined || ('sink' in target && target.sink === query.sink)) &&
-    (query.key === undefined || run.key?.name === query.key) &&
-    (query.states === undefined || query.states.includes(run.state)) &&
-    (query.waitsFor === undefined || run.waitsFor === query.waitsFor)
-  )
 }

@@ -1,5 +1,6 @@
 import { checkPageLimit } from '../../../core/checks/page-limit.js'
-import { type Schedule, scheduleState } from '../../../core/schedules/schedule.js'
+import type { Schedule } from '../../../core/schedules/schedule.js'
+import { matchesSchedule } from '../../../core/schedules/schedule-query.js'
 import type { Page, ScheduleQuery } from '../../../core/store.js'
 import type { MemoryState } from '../schema/state.js'
 
@@ -20,7 +21,7 @@ export function listSchedules(state: MemoryState, query: ScheduleQuery): Page<Sc
     if (!id.startsWith(prefix)) break
     if (at - first >= look) return { items, next: ids[at - 1] ?? '' }
     const schedule = state.schedules.get(id)?.schedule
-    if (schedule === undefined || !matches(schedule, query)) continue
+    if (schedule === undefined || !matchesSchedule(schedule, query)) continue
     if (items.length === query.limit) return { items, next: items.at(-1)?.id ?? '' }
     items.push(Object.freeze(schedule))
   }
@@ -42,14 +43,4 @@ function firstIndex(ids: readonly string[], after: string | undefined, prefix: s
     else high = middle
   }
   return low
-}
-
-function matches(schedule: Schedule, { state, job, sink, app }: ScheduleQuery): boolean {
-  const { target, app: owner } = schedule.definition
-  return (
-    (state === undefined || state === scheduleState(schedule)) &&
-    (job === undefined || ('job' in target && target.job === job)) &&
-    (sink === undefined || ('sink' in target && target.sink === sink)) &&
-    (app === undefined || app === owner)
-  )
 }

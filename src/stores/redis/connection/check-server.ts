@@ -15,16 +15,21 @@ const OLDEST = [6, 2] as const
 
 export async function checkServer(server: Server, key: string, asCluster: boolean): Promise<void> {
   const { info, now } = await server.callAt(lookScript, key, {})
-  const field = (name: string) => new RegExp(`^${name}:(.*?)\\r?$`, 'm').exec(info)?.[1]
+  const field = (name: string) => infoField(info, name)
   if (field('role') === 'slave') {
     throw failure('STORE_READ_ONLY', 'this Redis server is a replica: connect to its primary')
   }
   if (field('cluster_enabled') === '1' && !asCluster) {
     throw failure('STORE_INVALID', 'this Redis server is a node of a cluster: give `nodes`, or a cluster client')
   }
-  checkVersion(field('redis_version') ?? '')
-  checkPolicy(field('maxmemory_policy') ?? 'noeviction')
+  checkVersion(field('redis_version'))
+  checkPolicy(field('maxmemory_policy') || 'noeviction')
   server.time.heard(now)
+}
+
+/** A field of INFO, or an empty text. */
+export function infoField(info: string, name: string): string {
+  return new RegExp(`^${name}:(.*?)\\r?$`, 'm').exec(info)?.[1] ?? ''
 }
 
 function checkVersion(version: string): void {

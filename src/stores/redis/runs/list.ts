@@ -1,6 +1,8 @@
 /** One run, and many, newest first. */
+
 import { checkPageLimit } from '../../../core/checks/page-limit.js'
-import { isFinished, ownerOf, type Run } from '../../../core/runs/run.js'
+import { isFinished, type Run } from '../../../core/runs/run.js'
+import { matchesRun } from '../../../core/runs/run-query.js'
 import type { Page, RunQuery } from '../../../core/store.js'
 import { firstOf } from '../cluster/pages.js'
 import { everywhere, shardOf } from '../cluster/shards.js'
@@ -62,7 +64,7 @@ async function listShard(server: Server, shard: number, query: RunQuery): Promis
     unseen ??= chunk.open
     for (const run of chunk.runs.map((told) => toldRun(shard, told))) {
       if (!isFinished(run)) unseen -= 1
-      if (!matches(run, query)) continue
+      if (!matchesRun(run, run.schedule, query)) continue
       if (items.length === limit) return { items, next: items.at(-1)?.id ?? '' }
       items.push(run)
     }
@@ -81,18 +83,4 @@ function firstBefore(shard: number, after: string | undefined): string | undefin
   const place = after === undefined ? undefined : runPlace(after)
   if (place === undefined) return undefined
   return shard < place.shard ? String(Number(place.number) + 1).padStart(16, '0') : place.number
-}
-
-function matches(run: Run, query: RunQuery): boolean {
-  const { target } = run
-  return (
-    (query.prefix === undefined || ownerOf(run).startsWith(query.prefix)) &&
-    (query.schedule === undefined || run.schedule === query.schedule) &&
-    (query.tick === undefined || run.tick === query.tick) &&
-    (query.job === undefined || ('job' in target && target.job === query.job)) &&
-    (query.sink === undefined || ('sink' in target && target.sink === query.sink)) &&
-    (query.key === undefined || run.key?.name === query.key) &&
-    (query.states === undefined || query.states.includes(run.state)) &&
-    (query.waitsFor === undefined || run.waitsFor === query.waitsFor)
-  )
 }

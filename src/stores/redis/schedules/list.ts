@@ -1,7 +1,9 @@
 /** One schedule, and many in order of their ids. */
+
 import { checkPageLimit } from '../../../core/checks/page-limit.js'
 import { textOrder } from '../../../core/names/text-order.js'
-import { type Schedule, scheduleState } from '../../../core/schedules/schedule.js'
+import type { Schedule } from '../../../core/schedules/schedule.js'
+import { matchesSchedule } from '../../../core/schedules/schedule-query.js'
 import type { Page, ScheduleQuery } from '../../../core/store.js'
 import { firstOf } from '../cluster/pages.js'
 import { everywhere, shardOf } from '../cluster/shards.js'
@@ -42,7 +44,7 @@ async function listShard(server: Server, shard: number, query: ScheduleQuery): P
     for (const { id, text: stored } of schedules) {
       if (!id.startsWith(prefix)) return { items }
       const schedule = stored === undefined ? undefined : toSchedule(id, stored)
-      if (schedule === undefined || !matches(schedule, query)) continue
+      if (schedule === undefined || !matchesSchedule(schedule, query)) continue
       if (items.length === limit) return { items, next: items.at(-1)?.id ?? '' }
       items.push(schedule)
     }
@@ -51,14 +53,4 @@ async function listShard(server: Server, shard: number, query: ScheduleQuery): P
     if (looked >= look) return { items, next: last }
     from = `(${last}`
   }
-}
-
-function matches(schedule: Schedule, { state, job, sink, app }: ScheduleQuery): boolean {
-  const { target, app: owner } = schedule.definition
-  return (
-    (state === undefined || state === scheduleState(schedule)) &&
-    (job === undefined || ('job' in target && target.job === job)) &&
-    (sink === undefined || ('sink' in target && target.sink === sink)) &&
-    (app === undefined || app === owner)
-  )
 }

@@ -1,10 +1,10 @@
 /** Putting schedules. Puts of single schedules that come at the same time share the scripts that read and write. */
-import { decidePut, type TakeBack, type UnclaimedTick } from '../../../core/schedules/declare.js'
+import { decidePut, type TakeBack } from '../../../core/schedules/declare.js'
 import type { Schedule } from '../../../core/schedules/schedule.js'
 import type { PutResult, ScheduleWrite } from '../../../core/store.js'
 import { coalescedInShards, inShards, shardOf } from '../cluster/shards.js'
 import type { Server } from '../connection/server.js'
-import { change, type Decide, type Decision, decideOn, type Found, NO_TICKS, type ScheduleChange } from './change.js'
+import { change, type Decide, type Decision, decideOn, NO_TICKS, type ScheduleChange } from './change.js'
 
 export function puts(server: Server): (writes: readonly ScheduleWrite[]) => Promise<readonly PutResult[]> {
   const single = coalescedInShards<ScheduleWrite, PutResult>(
@@ -17,14 +17,6 @@ export function puts(server: Server): (writes: readonly ScheduleWrite[]) => Prom
     return only !== undefined && writes.length === 1 ? [await single(only)] : putSchedules(server, writes)
   }
 }
-
-/** What a write would find and leave behind, while the batch is not written yet. */
-interface Staged {
-  readonly schedule: Schedule | undefined
-  readonly unclaimed: readonly UnclaimedTick[]
-}
-
-type Decided = { readonly result: PutResult; readonly place?: number }
 
 /** Nothing is written in any shard before all has been decided in every one. */
 export async function putSchedules(server: Server, writes: readonly ScheduleWrite[]): Promise<PutResult[]> {
@@ -41,66 +33,43 @@ function idsOf(writes: readonly ScheduleWrite[]): string[] {
   return [...new Set(writes.map(({ id }) => id))]
 }
 
+/** Decides on all writes before the first is done, because one that throws must leave nothing behind. */
 function decidePuts(writes: readonly ScheduleWrite[]): Decide<PutResult[]> {
-  return (found, now) => {
-    const batch = new PutBatch(new Map(found.map((each) => [each.id, each])), now)
-    const results = writes.map((write) => batch.decide(write))
+  return (founds, now) => {
+    const found = new Map(founds.map((each) => [each.id, each]))
+    const changes = new Map<string, ScheduleChange & { readonly schedule: Schedule }>()
+    const results = writes.map(({ id, definition, ifVersion }, place): PutResult & { readonly place: number } => {
+      const [before, earlier] = [found.get(id), changes.get(id)]
+      const schedule = earlier?.schedule ?? before?.schedule
+      if (before === undefined || (ifVersion !== undefined && ifVersion !== (schedule?.version ?? 0))) {
+        return { outcome: 'conflict', schedule, place }
+      }
+      const takenBack = earlier?.takeBack ?? NO_TICKS
+      const left = before.unclaimed.filter(({ run }) => ![...takenBack.remove, ...takenBack.skip].includes(run))
+      const decision = decidePut(id, definition, schedule, left, 0, now)
+      if (decision.outcome === 'unchanged') return { ...decision, place }
+      const takeBack = addedTo(takenBack, decision.takeBack)
+      changes.set(id, { found: before, schedule: decision.schedule, place, takeBack })
+      return { outcome: decision.outcome, schedule: decision.schedule, place }
+    })
     return {
-      changes: batch.changes(),
-      result: (versionsFrom) => results.map(({ result, place }) => withVersion(result, place, versionsFrom)),
+      changes: [...changes.values()],
+      result: (versionsFrom) => results.map((result) => withVersion(result, versionsFrom)),
     }
   }
 }
 
-/** Decides on all writes before the first is done, because one that throws must leave nothing behind. */
-class PutBatch {
-  readonly #found: ReadonlyMap<string, Found>
-  readonly #now: number
-  readonly #staged = new Map<string, Staged>()
-  readonly #changes = new Map<string, ScheduleChange>()
-  #place = 0
-
-  constructor(found: ReadonlyMap<string, Found>, now: number) {
-    this.#found = found
-    this.#now = now
-  }
-
-  decide({ id, definition, ifVersion }: ScheduleWrite): Decided {
-    const found = this.#found.get(id)
-    const { schedule, unclaimed } = this.#staged.get(id) ?? {
-      schedule: found?.schedule,
-      unclaimed: found?.unclaimed ?? [],
-    }
-    if (found === undefined || (ifVersion !== undefined && ifVersion !== (schedule?.version ?? 0))) {
-      return { result: { outcome: 'conflict', schedule } }
-    }
-    const decision = decidePut(id, definition, schedule, unclaimed, 0, this.#now)
-    if (decision.outcome === 'unchanged') return { result: decision }
-    this.#place += 1
-    this.#stage(found, decision.schedule, decision.takeBack, unclaimed)
-    return { result: { outcome: decision.outcome, schedule: decision.schedule }, place: this.#place }
-  }
-
-  changes(): readonly ScheduleChange[] {
-    return [...this.#changes.values()]
-  }
-
-  #stage(found: Found, schedule: Schedule, takeBack: TakeBack, unclaimed: readonly UnclaimedTick[]): void {
-    const taken = new Set([...takeBack.remove, ...takeBack.skip])
-    this.#staged.set(found.id, { schedule, unclaimed: unclaimed.filter(({ run }) => !taken.has(run)) })
-    const earlier = this.#changes.get(found.id)?.takeBack ?? NO_TICKS
-    const all: TakeBack = {
-      remove: [...earlier.remove, ...takeBack.remove],
-      skip: [...earlier.skip, ...takeBack.skip],
-      reason: takeBack.reason,
-      unrecorded: [...earlier.unrecorded, ...takeBack.unrecorded],
-    }
-    this.#changes.set(found.id, { found, schedule, place: this.#place, takeBack: all })
+function addedTo(one: TakeBack, other: TakeBack): TakeBack {
+  return {
+    remove: [...one.remove, ...other.remove],
+    skip: [...one.skip, ...other.skip],
+    reason: other.reason,
+    unrecorded: [...one.unrecorded, ...other.unrecorded],
   }
 }
 
 /** Versions are the store's to give: they are known once all is written. */
-function withVersion(result: PutResult, place: number | undefined, versionsFrom: number): PutResult {
-  if (place === undefined || result.outcome === 'conflict') return result
+function withVersion({ place, ...result }: PutResult & { readonly place: number }, versionsFrom: number): PutResult {
+  if (result.outcome === 'conflict' || result.outcome === 'unchanged') return result
   return { outcome: result.outcome, schedule: { ...result.schedule, version: versionsFrom + place } }
 }

@@ -24,7 +24,7 @@ const outboxScript = luaScript({
   gives: {
     wanted: listOf(wanted),
     unwanted: listOf(named({ shard: number, run: text, attempt: number })),
-    skipped: listOf(named({ ticket: text, reason: text })),
+    skipped: listOf(named({ shard: number, ticket: text, run: text, reason: text })),
   },
 })
 
@@ -56,36 +56,30 @@ const deliveredScript = luaScript({
 /** Sends the tickets of a shard's runs, and tells runs of other shards what became of theirs. */
 export async function deliverTickets(server: Server, shard: number): Promise<void> {
   const outbox = await server.call(outboxScript, shard, {})
-  const skipped = outbox.skipped.map((each) => ({ ...each, shard: runShard(each.ticket) }))
-  const shards = new Set([...outbox.wanted, ...outbox.unwanted, ...skipped].map((each) => each.shard))
-  await Promise.all(
-    [...shards].map(async (other) => {
-      const isTheirs = (each: { readonly shard: number }) => each.shard === other
-      const theirs = {
-        wanted: outbox.wanted.filter(isTheirs),
-        unwanted: outbox.unwanted.filter(isTheirs),
-        skipped: skipped.filter(isTheirs),
-      }
-      const ticketOf = (run: string) => `${run}t${shard}`
-      const { received } = await server.call(receiveScript, other, {
-        wanted: theirs.wanted.map((each) => ({ ...each, ticket: ticketOf(each.run) })),
-        unwanted: theirs.unwanted.map(({ run, attempt }) => ({ ticket: ticketOf(run), attempt })),
-        skipped: theirs.skipped.map(({ ticket, reason }) => ({ run: ticket.slice(0, 16), reason })),
-      })
-      await server.call(deliveredScript, shard, {
-        sent: theirs.wanted.filter((_, at) => received[at]?.winner === undefined),
-        refused: theirs.wanted.flatMap(({ run }, at) => {
-          const winner = received[at]?.winner
-          return winner === undefined ? [] : [{ run, winner: runId(other, winner) }]
-        }),
-        unwanted: theirs.unwanted.map(({ run }) => run),
-        skipped: theirs.skipped.map(({ ticket }) => ticket),
-      })
-    }),
-  )
+  const shards = new Set([...outbox.wanted, ...outbox.unwanted, ...outbox.skipped].map((each) => each.shard))
+  await Promise.all([...shards].map((other) => deliverTo(server, shard, other, outbox)))
 }
 
-/** The shard of a ticket's run. */
-function runShard(ticket: string): number {
-  return Number(/t(\d+)/.exec(ticket)?.[1])
+type Outbox = ReturnType<typeof outboxScript.answer>['gives']
+
+async function deliverTo(server: Server, shard: number, other: number, outbox: Outbox): Promise<void> {
+  const isTheirs = (each: { readonly shard: number }) => each.shard === other
+  const [wanted, unwanted] = [outbox.wanted.filter(isTheirs), outbox.unwanted.filter(isTheirs)]
+  const skipped = outbox.skipped.filter(isTheirs)
+  const ticketOf = (run: string) => `${run}t${shard}`
+  const { received } = await server.call(receiveScript, other, {
+    wanted: wanted.map((each) => ({ ...each, ticket: ticketOf(each.run) })),
+    unwanted: unwanted.map(({ run, attempt }) => ({ ticket: ticketOf(run), attempt })),
+    skipped: skipped.map(({ run, reason }) => ({ run, reason })),
+  })
+  const winners = received.map(({ winner }) => winner)
+  await server.call(deliveredScript, shard, {
+    sent: wanted.filter((_, at) => winners[at] === undefined),
+    refused: wanted.flatMap(({ run }, at) => {
+      const winner = winners[at]
+      return winner === undefined ? [] : [{ run, winner: runId(other, winner) }]
+    }),
+    unwanted: unwanted.map(({ run }) => run),
+    skipped: skipped.map(({ ticket }) => ticket),
+  })
 }

@@ -27,5 +27,8 @@ for at = 1, #gone, 2 do
   unwanted[#unwanted + 1] = { shard = tonumber(shard), run = gone[at], attempt = tonumber(attempt) }
 end
 local reasons = redis.call('HGETALL', key('ticket-skipped'))
-for at = 1, #reasons, 2 do skipped[#skipped + 1] = { ticket = reasons[at], reason = reasons[at + 1] } end
+for at = 1, #reasons, 2 do
+  local run, shard = string.match(reasons[at], '^(%d+)t(%d+)$')
+  skipped[#skipped + 1] = { ticket = reasons[at], run = run, shard = tonumber(shard), reason = reasons[at + 1] }
+end
 return reply({ wanted = wanted, unwanted = unwanted, skipped = skipped })
