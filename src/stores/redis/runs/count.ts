@@ -5,16 +5,25 @@ import { luaScript, number, text } from '../connection/lua-script.js'
 import type { Server } from '../connection/server.js'
 import source from './count.lua'
 
-const script = luaScript({
+const countScript = luaScript({
   name: 'runs/count',
   source,
-  takes: { prefix: text },
+  takes: { index: text, prefix: text },
   gives: { count: number },
 })
 
-export async function countRuns(server: Server, { prefix, limit }: CountQuery): Promise<number> {
+export function countRuns(server: Server, query: CountQuery): Promise<number> {
+  return countIn(server, 'runs-open', query)
+}
+
+/** How many members of an index begin with a prefix, in all shards. */
+export async function countIn(
+  server: Server,
+  index: 'runs-open' | 'schedule-ids',
+  { prefix, limit }: CountQuery,
+): Promise<number> {
   checkPageLimit(limit)
-  const counts = await everywhere(server, (shard) => server.call(script, shard, { prefix }))
+  const counts = await everywhere(server, (shard) => server.call(countScript, shard, { index, prefix }))
   return Math.min(
     counts.reduce((sum, { count }) => sum + count, 0),
     limit,

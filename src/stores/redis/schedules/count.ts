@@ -1,22 +1,7 @@
-import { checkPageLimit } from '../../../core/checks/page-limit.js'
 import type { CountQuery } from '../../../core/store.js'
-import { everywhere } from '../cluster/shards.js'
-import { luaScript, number, text } from '../connection/lua-script.js'
 import type { Server } from '../connection/server.js'
-import source from './count.lua'
+import { countIn } from '../runs/count.js'
 
-const script = luaScript({
-  name: 'schedules/count',
-  source,
-  takes: { prefix: text },
-  gives: { count: number },
-})
-
-export async function countSchedules(server: Server, { prefix, limit }: CountQuery): Promise<number> {
-  checkPageLimit(limit)
-  const counts = await everywhere(server, (shard) => server.call(script, shard, { prefix }))
-  return Math.min(
-    counts.reduce((sum, { count }) => sum + count, 0),
-    limit,
-  )
+export function countSchedules(server: Server, query: CountQuery): Promise<number> {
+  return countIn(server, 'schedule-ids', query)
 }
