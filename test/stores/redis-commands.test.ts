@@ -44,6 +44,7 @@ const SINCE: Readonly<Record<string, string>> = {
   ZADD: '1.2',
   ZCARD: '1.2',
   ZCOUNT: '2.0',
+  ZLEXCOUNT: '2.8',
   ZRANGE: '1.2',
   ZRANGEBYLEX: '2.8',
   ZRANGEBYSCORE: '1.0',
