@@ -2,9 +2,10 @@
 
 import { type Json, toJson } from '../../core/checks/json.js'
 import type { Clock } from '../../core/clock.js'
-import { errorRecord, failure } from '../../core/errors.js'
+import { errorRecord, failure, quote } from '../../core/errors.js'
 import type { JobInfo } from '../../core/instances/instance.js'
 import type { Logger } from '../../core/logger.js'
+import { nearest } from '../../core/names/nearest.js'
 import { type KeyRule, keyFrom, keyOf, type RunKey } from '../../core/runs/key.js'
 import type { Origin, Run, Target } from '../../core/runs/run.js'
 import type { Schedule } from '../../core/schedules/schedule.js'
@@ -16,12 +17,16 @@ import type { SinkCatalogue } from '../sinks/sink-catalogue.js'
 /** How long the list of other instances' jobs is cached. */
 const FRESH_MS = 5_000
 const STAMP_BATCH = 500
+/** The log names at most this many unknown jobs, because a caller of the service can invent names. */
+const MAX_WARNED = 100
 
 export class JobCatalogue {
   readonly jobs = new Map<string, JobDefinition>()
   readonly sinks: SinkCatalogue
   readonly #store: Store
   readonly #log: Logger
+  /** Unknown jobs that the log has named. */
+  readonly #warned = new Set<string>()
   readonly #knownJobs: () => Promise<ReadonlyMap<string, JobInfo>>
 
   constructor(store: Store, clock: Clock, log: Logger, sinks: SinkCatalogue) {
@@ -43,8 +48,11 @@ export class JobCatalogue {
     if (!('job' in target)) return undefined
     const own = this.jobs.get(target.job)
     if (own !== undefined) return own.exclusive?.rule
-    const other = (await this.#knownJobs()).get(target.job)
-    return other === undefined ? 'unknown' : other.exclusive
+    const known = await this.#knownJobs()
+    const other = known.get(target.job)
+    if (other !== undefined) return other.exclusive
+    this.#warnOfUnknown(target.job, [...this.jobs.keys(), ...known.keys()])
+    return 'unknown'
   }
 
   /** The exclusive key of a payload, or `unstamped` when only an instance with the job's code can compute it. */
@@ -115,6 +123,14 @@ export class JobCatalogue {
     if (job?.exclusive?.by === undefined) return undefined
     const value = job.exclusive.by(job.parse === undefined ? payload : await job.parse(payload))
     return keyFrom(name, rule, toJson(value, `the exclusive key of job "${name}"`), origin)
+  }
+
+  #warnOfUnknown(job: string, names: readonly string[]): void {
+    if (this.#warned.has(job) || this.#warned.size >= MAX_WARNED) return
+    this.#warned.add(job)
+    const meant = nearest(job, names)
+    const hint = meant === undefined ? 'define it where it is to run' : `did you mean ${quote(meant)}?`
+    this.#log.warn({ job }, `no instance has defined job ${quote(job)}, so its runs wait until one does: ${hint}`)
   }
 
   async #readKnownJobs(): Promise<ReadonlyMap<string, JobInfo>> {

@@ -35,8 +35,8 @@ export interface ScheduleInput<Input = unknown> {
   readonly startsAt?: Instant
   readonly endsAt?: Instant
 
-  /** The job to run, or its name. */
-  readonly job?: string | { readonly name: string; readonly '~input'?: Input }
+  /** The job to run, as `belfry.job()` returned it, or its name. A bare function is no job: define one with it first. */
+  readonly job?: string | { readonly name: string; readonly '~input'?: Input; readonly apply?: never }
   /** The sink to deliver to. */
   readonly to?: string
   /** Options of this schedule for its sink: topic, headers, URL. */
@@ -132,6 +132,9 @@ function parseTarget(id: string, { job, to, toOptions }: ScheduleInput): Target 
       id,
       job === undefined ? 'say what to do: give a job, or a sink with `to`' : 'give a job or a sink, not both',
     )
+  }
+  if (typeof job === 'function') {
+    throw invalid(id, `job is a function; define it first, const job = belfry.job('name', { run }), and give that job`)
   }
   if (job !== undefined) {
     if (toOptions !== undefined) throw invalid(id, 'toOptions belong to a sink, and this schedule runs a job')

@@ -1,6 +1,6 @@
 /** Converts the service's field errors to text that names the fields of the user's file or flags, not JSON pointers. */
 import type { ServiceError } from '../../client/index.js'
-import { nearest } from './missing.js'
+import { nearest } from '../../core/names/nearest.js'
 
 const FIELDS = [
   ...['cron', 'every', 'at', 'timezone', 'dst', 'startsAt', 'endsAt', 'job', 'to', 'toOptions', 'payload', 'overlap'],

@@ -1,8 +1,8 @@
 /** The options that select runs. */
 import type { Command } from 'commander'
 import { failure, quote } from '../../core/errors.js'
+import { nearest } from '../../core/names/nearest.js'
 import { RUN_STATES, type RunState } from '../../core/runs/run.js'
-import { nearest } from './missing.js'
 
 export interface RunFlags {
   readonly schedule?: string
