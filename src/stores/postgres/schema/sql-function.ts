@@ -25,7 +25,7 @@ export interface Column<Value> {
   readonly isOptional?: true
 }
 
-interface OptionalColumn<Value> extends Column<Value> {
+export interface OptionalColumn<Value> extends Column<Value> {
   readonly isOptional: true
 }
 
