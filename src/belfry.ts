@@ -70,6 +70,7 @@ export class Belfry implements AsyncDisposable {
   readonly #beatThread: BeatThread
   readonly #loopWatch: LoopWatch
   readonly #lifecycle: Lifecycle
+  readonly #endWarnings: () => void = () => {}
   /** The store's identity, for the ids of messages; known once the store is open. */
   #identity = ''
 
@@ -91,6 +92,7 @@ export class Belfry implements AsyncDisposable {
       this.#lifecycle.stopOnSignals(options.signals, () => this.stop()),
     )
     this.#store = store
+    this.#endWarnings = store.onWarning?.((message) => log.warn({}, message)) ?? this.#endWarnings
     this.records = store.records
     const { keyPrefix } = options.store
     if (keyPrefix !== undefined) for (const { sink } of sinks.values()) sink.reserve?.(keyPrefix)
@@ -261,6 +263,7 @@ export class Belfry implements AsyncDisposable {
     await this.locks.close()
     this.#loopWatch.stop()
     await this.#beatThread.stop()
+    this.#endWarnings()
     await this.#store.close()
   }
 

@@ -51,6 +51,8 @@ export interface Store {
    * them all up and joins again. The returned function unsubscribes.
    */
   onLost?(listener: (why: string) => void): () => void
+  /** Calls back with a warning for the log. The returned function unsubscribes. */
+  onWarning?(listener: (message: string) => void): () => void
   /** How the beat thread opens the same store, or why it cannot. Absent for a store that exists only in this thread. */
   reopen?(): StoreSource | NoSource
   /** Keeps all instances from starting runs until `thaw`. Ticks are still recorded. */

@@ -62,10 +62,12 @@ export function faultyStore(store: Store, { random, clock, faults }: FaultyOptio
     return Object.fromEntries(wrapped) as Group
   }
 
-  const { supports, schedules, runs, leases, instances, records, open, close, subscribe, onLost, ...own } = store
+  const { supports, schedules, runs, leases, instances, records, open, close, subscribe, onLost, onWarning, ...own } =
+    store
   return {
     ...{ supports, open, close },
     ...(onLost === undefined ? {} : { onLost }),
+    ...(onWarning === undefined ? {} : { onWarning }),
     ...wrap(own, ''),
     schedules: wrap(schedules, 'schedules.'),
     runs: wrap(runs, 'runs.'),

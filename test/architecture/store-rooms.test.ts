@@ -75,6 +75,7 @@ const IN_ONE: Readonly<Record<Kind, Readonly<Record<string, string>>>> = {
     'connection/pool.ts': "the pool is the user's, or opened for a URL",
     'connection/prepared-statements.ts': 'statements have names per session, which poolers break',
     'connection/proof-of-life.ts': 'the advisory mode: a session lock proves that its process lives',
+    'connection/server-identity.ts': 'after a failover, an old primary may take writes again',
     'connection/session.ts': 'version, encoding and settings of each session, which poolers and servers choose',
     'schedules/definitions.ts': 'definitions are rows of their own, and known by their numbers',
     'schema/functions.ts': 'the list of functions that the database holds',

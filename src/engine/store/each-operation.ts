@@ -8,9 +8,9 @@ export type Replace = (name: string, operation: Operation) => Operation
 const AREAS = ['schedules', 'runs', 'leases', 'instances', 'records'] as const
 const OWN = ['now', 'freeze', 'thaw', 'frozen', 'diagnose'] as const
 
-/** The store with every operation wrapped. `open`, `close`, `subscribe` and `onLost` stay as they are. */
+/** The store with every operation wrapped. `open`, `close`, `subscribe` and listeners stay as they are. */
 export function eachOperation(store: Store, replace: Replace): Store {
-  const { supports, onLost, reopen } = store
+  const { supports, onLost, onWarning, reopen } = store
   const areas = AREAS.map((area) => [area, replacedIn(store[area], `${area}.`, replace)])
   const own = OWN.filter((name) => store[name] !== undefined).map((name) => [
     name,
@@ -22,6 +22,7 @@ export function eachOperation(store: Store, replace: Replace): Store {
     close: () => store.close(),
     subscribe: (listener) => store.subscribe(listener),
     ...(onLost === undefined ? {} : { onLost: onLost.bind(store) }),
+    ...(onWarning === undefined ? {} : { onWarning: onWarning.bind(store) }),
     ...(reopen === undefined ? {} : { reopen: reopen.bind(store) }),
     ...Object.fromEntries([...areas, ...own]),
   }

@@ -1,6 +1,7 @@
 /** Findings of `belfry doctor` about the database itself. Reads catalogues and statistics, never the tables. */
 import type { Check, Finding } from '../../core/diagnosis.js'
 import type { Database } from './connection/database.js'
+import { IDENTITY, timelineOf } from './connection/server-identity.js'
 import { planMigration } from './schema/migrate.js'
 import { INDEXES } from './schema/migration-sql.js'
 import { inSchema } from './schema/schema-name.js'
@@ -12,10 +13,16 @@ export async function diagnose(db: Database): Promise<readonly Check[]> {
 async function version(db: Database): Promise<Check> {
   const [[server] = []] = await db.read(`select pg_catalog.current_setting('server_version')`)
   const { from, to, sql } = await planMigration(db, db.schema)
-  const about = `Postgres ${server?.split(' ')[0]}, schema ${db.schema} of version ${from}`
+  const about = `Postgres ${server?.split(' ')[0]}${await identity(db)}, schema ${db.schema} of version ${from}`
   const what =
     from === to ? 'the functions in the database are of an older release' : `the schema is of version ${from}`
   return { name: 'store', about, findings: sql === '' ? [] : [{ what, fix: 'belfry migrate --store postgres://…' }] }
+}
+
+/** What an instance compares to notice an old primary. Some managed servers let no role read it. */
+async function identity(db: Database): Promise<string> {
+  const [row] = await db.read(IDENTITY).catch(() => [])
+  return row === undefined ? '' : `, timeline ${timelineOf(row)}, system ${row[0]}`
 }
 
 const INDEX_STATES = `select c.relname, i.indisvalid and i.indisready, pg_catalog.pg_relation_size(c.oid), c.reltuples::bigint

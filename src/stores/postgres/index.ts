@@ -13,6 +13,7 @@ import { Listener } from './connection/listener.js'
 import { poolOf } from './connection/pool.js'
 import { ProofOfLife } from './connection/proof-of-life.js'
 import { reopen } from './connection/reopen.js'
+import { ServerIdentity } from './connection/server-identity.js'
 import { type Change, Wakes } from './connection/wakes.js'
 import {
   checkMigrateOptions,
@@ -54,8 +55,9 @@ export function postgres(options: PostgresOptions): Store {
           option: options.direct === undefined ? 'url' : 'direct',
         })
       : undefined
+  const identity = new ServerIdentity()
   const db: Database = new Database({
-    ...{ pool: pool.used, schema, clock, announce: wakes.announce, onSilence: () => direct.probe() },
+    ...{ pool: pool.used, schema, clock, identity, announce: wakes.announce, onSilence: () => direct.probe() },
     ...(proof === undefined ? {} : { proof }),
     ...(listen ? { channel } : {}),
   })
@@ -76,8 +78,9 @@ export function postgres(options: PostgresOptions): Store {
     ...operationsOn(db, wakes),
     supports: { transactions: true, wakeups: listener !== undefined, durable: true, shared: true },
     subscribe: wakes.subscribe,
+    onWarning: identity.onWarning,
     ...(proof === undefined ? {} : { onLost: proof.onLost }),
-    ...(clock === systemClock ? { reopen: () => reopen(options, proof) } : {}),
+    ...(clock === systemClock ? { reopen: () => reopen(options, identity, proof) } : {}),
     async open() {
       await db.clients.expectOne()
       await db.checkServer()

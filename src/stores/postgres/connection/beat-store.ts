@@ -8,13 +8,15 @@ import { Database } from './database.js'
 import { poolOf } from './pool.js'
 import { unproven } from './proof-of-life.js'
 import type { BeatStoreOptions } from './reopen.js'
+import { ServerIdentity } from './server-identity.js'
 
 /** The beat thread calls this with what `reopen` returned. */
 export function openBeatStore(options: unknown): BeatStore {
-  const { schema, client, proof } = options as BeatStoreOptions
+  const { schema, client, proof, identity } = options as BeatStoreOptions
   const pool = poolOf({ options: { ...client, max: 1, idleTimeoutMillis: 0 } })
   const db = new Database({
     ...{ pool: pool.used, schema, clock: systemClock },
+    identity: new ServerIdentity(identity),
     ...(proof === undefined ? {} : { proof: sharedProof(proof) }),
   })
   let opened: Promise<void> | undefined

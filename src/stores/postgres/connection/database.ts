@@ -43,6 +43,7 @@ import { isOfDriver, isWrongIsolation, storeError, troubleOf } from './errors.js
 import { isInTransaction, leftOpen, PoolClients } from './pool-clients.js'
 import { PreparedStatements } from './prepared-statements.js'
 import { type ProofOfLife, unproven } from './proof-of-life.js'
+import { ServerIdentity } from './server-identity.js'
 import type { Session } from './session.js'
 import { type Change, changesIn } from './wakes.js'
 
@@ -59,6 +60,8 @@ export interface DatabaseOptions {
   readonly clock: Clock
   /** Gets what operations changed. */
   readonly announce?: (changes: readonly Change[]) => void
+  /** The server that this process has seen. */
+  readonly identity?: ServerIdentity
   /** Called when a connection of the pool has become silent. */
   readonly onSilence?: () => void
   readonly channel?: string
@@ -109,14 +112,14 @@ export class Database {
   #isEndingSilent = false
   #waitsForStandby = false
 
-  constructor({ pool, schema, clock, channel, ...options }: DatabaseOptions) {
+  constructor({ pool, schema, clock, channel, identity = new ServerIdentity(), ...options }: DatabaseOptions) {
     this.pool = pool
     this.schema = schema
     this.clock = clock
     this.channel = channel
     this.#options = options
     this.clients = new PoolClients({
-      ...{ pool, clock },
+      ...{ pool, clock, identity },
       promptMs: () => this.limitMs({ patience: 'prompt' }),
       onSilence: (client, session) => {
         options.onSilence?.()

@@ -15,8 +15,9 @@ import type { Clock } from '../../../core/clock.js'
 import { inTime, Silence } from '../../../core/connection/in-time.js'
 import { failure } from '../../../core/errors.js'
 import { type PgClient, type PgPool, type Query, type Row, rawQuery, rowsOf } from './driver.js'
-import { driven, isOfDriver, sqlState } from './errors.js'
+import { driven, isOfDriver, sqlState, troubleOf } from './errors.js'
 import { errorOf, ignore } from './pool.js'
+import { IDENTITY, type ServerIdentity } from './server-identity.js'
 import { readSession, SESSION, type Session } from './session.js'
 
 /** The app may use all connections for a moment, and the pool has its own limit for opening one. */
@@ -25,23 +26,28 @@ const CONNECT_MS = 30_000
 const FIRST_CONNECT_MS = 10_000
 /** The part of the usual limit that a new connection has while the others are in doubt. */
 const PROBE = 1 / 3
+/** A pooler may lead the same connection to another server later, so it is asked again. */
+const ASK_POOLER_EVERY_MS = 1_000
 
 export interface PoolClientsOptions {
   readonly pool: PgPool
   readonly clock: Clock
   /** The limit of a statement that must not wait: a third of the lease. */
   readonly promptMs: () => number
+  readonly identity: ServerIdentity
   readonly onSilence: (client: PgClient, session: Session | undefined) => void
 }
 
 export class PoolClients {
   readonly #options: PoolClientsOptions
-  readonly #sessions = new WeakMap<PgClient, Session>()
+  readonly #sessions = new WeakMap<PgClient, Session & { readonly askedAt: number }>()
   /** How many silences there had been when each connection last answered. */
   readonly #silencesAtAnswer = new WeakMap<PgClient, number>()
   #silences = 0
   /** From a silence until another connection answers. */
   #isInDoubt = false
+  /** Some managed servers let no role read it. */
+  #canIdentify = true
 
   constructor(options: PoolClientsOptions) {
     this.#options = options
@@ -53,8 +59,8 @@ export class PoolClients {
       const limitMs = this.#isInDoubt ? this.#options.promptMs() : CONNECT_MS
       const client = await this.#connect(limitMs, () => noConnection(limitMs))
       client.on('error', ignore)
-      if ((this.#silencesAtAnswer.get(client) ?? this.#silences) < this.#silences) client.release(true)
-      else return { client, session: this.#sessions.get(client) ?? (await this.#askSession(client)) }
+      if (this.#isSuspect(client)) client.release(true)
+      else return { client, session: this.#sessionOf(client) ?? (await this.#askSession(client)) }
     }
   }
 
@@ -110,6 +116,17 @@ export class PoolClients {
     }
   }
 
+  #isSuspect(client: PgClient): boolean {
+    const isSilent = (this.#silencesAtAnswer.get(client) ?? this.#silences) < this.#silences
+    return isSilent || this.#options.identity.isOutdated(client)
+  }
+
+  #sessionOf(client: PgClient): Session | undefined {
+    const session = this.#sessions.get(client)
+    if (session === undefined || session.isDirect) return session
+    return this.#options.clock.monotonic() - session.askedAt < ASK_POOLER_EVERY_MS ? session : undefined
+  }
+
   /**
    * A statement whose limit is long still waits for no more than a prompt one, from time to time, to see whether another
    * connection has become silent since it was sent.
@@ -136,14 +153,25 @@ export class PoolClients {
   async #askSession(client: PgClient): Promise<Session> {
     try {
       const limitMs = this.#options.promptMs() * (this.#isInDoubt ? PROBE : 1)
-      const [row = []] = await driven(this.#answerTo(client, rawQuery(SESSION), limitMs))
-      const session = readSession(client, row)
+      const ask = (sql: string) => driven(this.#answerTo(client, rawQuery(sql), limitMs))
+      const [row = []] = await ask(SESSION)
+      const session = { ...readSession(client, row), askedAt: this.#options.clock.monotonic() }
+      if (this.#canIdentify) await this.#checkIdentity(client, ask)
       this.#sessions.set(client, session)
       return session
     } catch (error) {
       client.release(true)
       throw isInTransaction(client) ? leftOpen() : error
     }
+  }
+
+  async #checkIdentity(client: PgClient, ask: (sql: string) => Promise<readonly Row[]>): Promise<void> {
+    const [row] = await ask(IDENTITY).catch((error: unknown) => {
+      if (troubleOf(error) !== undefined) throw error
+      this.#canIdentify = false
+      return []
+    })
+    if (row !== undefined) this.#options.identity.check(client, row)
   }
 
   #connect(limitMs: number, problem: () => Error): Promise<PgClient> {

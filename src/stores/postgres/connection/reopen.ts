@@ -5,6 +5,7 @@ import type { NoSource, StoreSource } from '../../../core/instances/beat-store.j
 import type { PostgresOptions } from '../options.js'
 import type { PgPool } from './driver.js'
 import type { ProofOfLife } from './proof-of-life.js'
+import type { ServerIdentity } from './server-identity.js'
 
 export interface BeatStoreOptions {
   readonly schema: string
@@ -12,6 +13,8 @@ export interface BeatStoreOptions {
   readonly client: Readonly<Record<string, unknown>>
   /** In the advisory mode, the memory that holds the number which proves life. */
   readonly proof?: SharedArrayBuffer
+  /** The memory that holds which server this process has seen. */
+  readonly identity: SharedArrayBuffer
 }
 
 /** Options of the pool rather than its connections, and limits, which each statement has anyway. */
@@ -22,11 +25,17 @@ const OF_THE_POOL: ReadonlySet<string> = new Set([
 
 export function reopen(
   { pool, url, direct, schema = 'belfry' }: PostgresOptions,
+  { memory: identity }: ServerIdentity,
   proof: ProofOfLife | undefined,
 ): StoreSource | NoSource {
   const source = (client: BeatStoreOptions['client']): StoreSource => ({
     module: new URL('./beat-store.js', import.meta.url).href,
-    options: { schema, client, ...(proof === undefined ? {} : { proof: proof.memory }) } satisfies BeatStoreOptions,
+    options: {
+      schema,
+      client,
+      identity,
+      ...(proof === undefined ? {} : { proof: proof.memory }),
+    } satisfies BeatStoreOptions,
   })
   if (pool === undefined) return source({ connectionString: url })
   const copy = clientOptions(pool)
