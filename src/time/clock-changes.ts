@@ -1,5 +1,5 @@
 /** What clock changes did to the ticks of a cron expression: which local times they moved, repeated or dropped. */
-import { parseCron } from './cron-parse.js'
+import { parseCron } from './cron/parse.js'
 import type { CronSpec } from './timeline.js'
 import { timeline } from './timeline.js'
 import { instantOfLocal, MAX_OFFSET_MS, type Zone, zone } from './zone.js'

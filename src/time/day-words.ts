@@ -1,5 +1,5 @@
 /** The two day fields in words, and how they are combined. */
-import { type CronFields, DayRule } from './cron-fields.js'
+import { type CronFields, DayRule } from './cron/fields.js'
 import { listWords, NO_WORDS, type Run, runsOf } from './list-words.js'
 
 const WEEKDAYS = ['Sunday', 'Monday', 'Tuesday', 'Wednesday', 'Thursday', 'Friday', 'Saturday']

@@ -1,8 +1,8 @@
 import { describe, expect, it, test } from 'vitest'
 import { seededRandom } from '../testing/random.js'
 import { daysFromCivil, daysInMonth, weekdayOf } from './calendar.js'
-import { type CronFields, matchingDays } from './cron-fields.js'
-import { parseCron } from './cron-parse.js'
+import { type CronFields, matchingDays } from './cron/fields.js'
+import { parseCron } from './cron/parse.js'
 import { timeline } from './index.js'
 
 it.each([

@@ -1,8 +1,8 @@
 // This file of the package is half as large as its main entry. Loading it takes a tenth of the time of `belfry next`.
 import cronstrue from 'cronstrue/dist/cronstrue.min.js'
 import { MAX_YEAR } from './calendar.js'
-import type { CronFields } from './cron-fields.js'
-import { plainExpression } from './cron-parse.js'
+import type { CronFields } from './cron/fields.js'
+import { plainExpression } from './cron/parse.js'
 import { dayWords } from './day-words.js'
 import { listWords, NO_WORDS, runsOf } from './list-words.js'
 

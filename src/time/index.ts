@@ -1,4 +1,4 @@
-export type { DstRule } from './cron.js'
+export type { DstRule } from './cron/cron.js'
 export { type Duration, describeDuration, durationMs } from './duration.js'
 export { BelfryError, type TimeErrorCode } from './error.js'
 export { type Instant, instantMs } from './instant.js'

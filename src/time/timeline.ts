@@ -1,13 +1,13 @@
 /** A timeline is an ordered set of instants: the nominal ticks of a schedule. Instants are epoch milliseconds. */
 import { MAX_INSTANT, MIN_INSTANT } from './calendar.js'
-import { CronTimeline, DST_GAPS, DST_REPEATS, type DstRule } from './cron.js'
-import { MAX_EXPRESSION, parseCron } from './cron-parse.js'
+import { CronTimeline, DST_GAPS, DST_REPEATS, type DstRule } from './cron/cron.js'
+import { AT, EVERY, splitNickname } from './cron/nicknames.js'
+import { MAX_EXPRESSION, parseCron } from './cron/parse.js'
 import type { Duration } from './duration.js'
 import { quote, timeError } from './error.js'
 import { type Instant, instantMs } from './instant.js'
 import { InstantsTimeline, instantList } from './instants.js'
 import { IntervalTimeline, intervalMs } from './interval.js'
-import { AT, EVERY, splitNickname } from './nicknames.js'
 import { zone } from './zone.js'
 
 export interface Timeline {

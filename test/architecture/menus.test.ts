@@ -12,7 +12,7 @@ import { KEEPS, ORIGINS, RUN_STATES, UNFINISHED_STATES, WAITS_FOR } from '../../
 import { SCHEDULE_STATES } from '../../src/core/schedules/schedule.js'
 import { ENQUEUE_OUTCOMES, WAKES } from '../../src/core/store.js'
 import { SERVICE_ROLES } from '../../src/server/security/caller.js'
-import { DST_GAPS, DST_REPEATS } from '../../src/time/cron.js'
+import { DST_GAPS, DST_REPEATS } from '../../src/time/cron/cron.js'
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url))
 const MENUS: Readonly<Record<string, readonly string[]>> = {

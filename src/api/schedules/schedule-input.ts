@@ -15,7 +15,7 @@ import {
 } from '../../core/policies.js'
 import type { Keep, Target } from '../../core/runs/run.js'
 import type { ScheduleDefinition } from '../../core/schedules/schedule.js'
-import type { DstRule } from '../../time/cron.js'
+import type { DstRule } from '../../time/cron/cron.js'
 import { type Duration, durationMs } from '../../time/duration.js'
 import { type Instant, instantMs } from '../../time/instant.js'
 import { parseTimeline, type TimelineSpec } from '../../time/timeline.js'

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import { failure } from '../../core/errors.js'
 import type { ClockChange } from '../../time/clock-changes.js'
-import { DST_GAPS, DST_REPEATS, type DstRule } from '../../time/cron.js'
+import { DST_GAPS, DST_REPEATS, type DstRule } from '../../time/cron/cron.js'
 import { type Flags, withClient, withClientOptions } from '../operator/client-options.js'
 import { settingSources } from '../settings/config-file.js'
 import { writeLine } from '../terminal/clean-text.js'
@@ -93,7 +93,7 @@ async function showNext(
 ): Promise<void> {
   const expression = oneExpression(words)
   const [{ isEvery }, { timeline }, { zone }, { clockChanges }] = await Promise.all([
-    import('../../time/nicknames.js'),
+    import('../../time/cron/nicknames.js'),
     import('../../time/timeline.js'),
     import('../../time/zone.js'),
     import('../../time/clock-changes.js'),

@@ -4,7 +4,7 @@
  */
 import { createHash } from 'node:crypto'
 import { BelfryError, failure } from '../../core/errors.js'
-import { isEvery } from '../../time/nicknames.js'
+import { isEvery } from '../../time/cron/nicknames.js'
 import { parseTimeline } from '../../time/timeline.js'
 
 export interface CrontabLine {

@@ -4,7 +4,7 @@ import { inputOf } from '../../api/schedules/schedule-input-of.js'
 import type { ScheduleView } from '../../api/schedules/schedule-view.js'
 import { DEFAULTS, LIMITS } from '../../core/defaults.js'
 import { MISSED_POLICIES, ON_FINISH } from '../../core/policies.js'
-import { DST_GAPS, DST_REPEATS } from '../../time/cron.js'
+import { DST_GAPS, DST_REPEATS } from '../../time/cron/cron.js'
 import { MAX_INSTANTS } from '../../time/instants.js'
 import type { Visible } from '../security/visibility.js'
 import {

@@ -1,7 +1,7 @@
 /** Refuses expressions that are well formed and can never fire, such as 30 February. */
-import { daysFromCivil, daysInMonth, weekdayOf } from './calendar.js'
-import { type CronFields, matchingDays } from './cron-fields.js'
-import { quote, timeError } from './error.js'
+import { daysFromCivil, daysInMonth, weekdayOf } from '../calendar.js'
+import { quote, timeError } from '../error.js'
+import { type CronFields, matchingDays } from './fields.js'
 
 /**
  * Refuses an expression whose date exists in no year. Whether a date matches depends on whether the year is a leap year and

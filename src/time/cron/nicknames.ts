@@ -2,7 +2,7 @@
  * The words that begin with `@`. A nickname stands for a cron expression (`@daily`). `@every 1h` and `@at
  * 2026-03-01T09:00:00Z` are timelines of other kinds, written in the place of a cron expression. `@reboot` is refused.
  */
-import { quote, timeError } from './error.js'
+import { quote, timeError } from '../error.js'
 
 export const NICKNAMES: ReadonlyMap<string, string> = new Map([
   ['@yearly', '0 0 1 1 *'],

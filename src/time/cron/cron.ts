@@ -6,12 +6,12 @@
  * time than the one before ended, the times between were skipped (a gap). If it begins at an earlier local time, the
  * times between come a second time (a repeat).
  */
-import { DAY_MS, MAX_INSTANT, MIN_INSTANT, SECOND_MS } from './calendar.js'
-import type { CronFields } from './cron-fields.js'
-import { countLocal, nextLocal, previousLocal } from './cron-search.js'
-import { describeCron } from './describe.js'
-import type { Timeline } from './timeline.js'
-import { MAX_OFFSET_MS, type Segment, type Zone } from './zone.js'
+import { DAY_MS, MAX_INSTANT, MIN_INSTANT, SECOND_MS } from '../calendar.js'
+import { describeCron } from '../describe.js'
+import type { Timeline } from '../timeline.js'
+import { MAX_OFFSET_MS, type Segment, type Zone } from '../zone.js'
+import type { CronFields } from './fields.js'
+import { countLocal, nextLocal, previousLocal } from './search.js'
 
 /** How a local time inside a gap fires: at the gap's end (the default), or not at all. */
 export const DST_GAPS = ['shift', 'skip'] as const

@@ -10,7 +10,7 @@ import {
   readRange,
   readValue,
   WEEKDAY,
-} from './cron-values.js'
+} from './values.js'
 
 const ALL_MONTH_DAYS = -1 >>> 1
 

@@ -1,6 +1,6 @@
 import { describe, expect, it, test } from 'vitest'
-import { MAX_INSTANT, MIN_INSTANT } from './calendar.js'
-import { type DstRule, timeline } from './index.js'
+import { MAX_INSTANT, MIN_INSTANT } from '../calendar.js'
+import { type DstRule, timeline } from '../index.js'
 
 const at = (iso: string) => Date.parse(iso)
 const iso = (tick: number | undefined) => (tick === undefined ? undefined : new Date(tick).toISOString().slice(0, 19))

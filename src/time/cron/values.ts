@@ -2,8 +2,8 @@
  * Parses the syntax that all fields of a cron expression share: lists of values, ranges and steps. Every error names
  * the field, the value and the position.
  */
-import { MAX_YEAR, MIN_YEAR } from './calendar.js'
-import { quote, timeError } from './error.js'
+import { MAX_YEAR, MIN_YEAR } from '../calendar.js'
+import { quote, timeError } from '../error.js'
 
 const MONTHS = ['JAN', 'FEB', 'MAR', 'APR', 'MAY', 'JUN', 'JUL', 'AUG', 'SEP', 'OCT', 'NOV', 'DEC']
 const WEEKDAYS = ['SUN', 'MON', 'TUE', 'WED', 'THU', 'FRI', 'SAT']

@@ -2,8 +2,8 @@
  * Finds matches of a cron expression in local time: seconds since 1970-01-01 00:00 on the wall clock, with no zone. All
  * searches are bounded: within a day by the masks, across days by months, across years by the end of the calendar.
  */
-import { civilFromDays, daysFromCivil, daysInMonth, MAX_YEAR, MIN_YEAR, weekdayOf } from './calendar.js'
-import { bitCount, type CronFields, DayRule, highestBit, lowestBit, matchingDays } from './cron-fields.js'
+import { civilFromDays, daysFromCivil, daysInMonth, MAX_YEAR, MIN_YEAR, weekdayOf } from '../calendar.js'
+import { bitCount, type CronFields, DayRule, highestBit, lowestBit, matchingDays } from './fields.js'
 
 const DAY = 86_400
 const ALL_MONTHS = 0xfff

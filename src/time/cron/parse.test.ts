@@ -1,5 +1,5 @@
 import { describe, expect, it, test } from 'vitest'
-import { timeline } from './index.js'
+import { timeline } from '../index.js'
 
 /** The first days (or times) on which an expression fires from 1 January 2026 on, a Thursday. */
 function fires(cron: string, count: number, from = '2026-01-01T00:00:00Z'): string[] {

@@ -2,9 +2,12 @@
  * Parses the Open Cron Pattern Specification 1.0 to 1.4 to masks. A hand-written scanner reads every character a bounded
  * number of times. Every error names the field, the value and the position.
  */
-import { readMonthDays, readWeekdays } from './cron-days.js'
-import { type CronFields, DayRule } from './cron-fields.js'
-import { refuseNever } from './cron-never.js'
+
+import { quote, timeError } from '../error.js'
+import { readMonthDays, readWeekdays } from './days.js'
+import { type CronFields, DayRule } from './fields.js'
+import { refuseNever } from './never.js'
+import { NICKNAMES, unknownNickname } from './nicknames.js'
 import {
   type Field,
   type FieldRule,
@@ -18,9 +21,7 @@ import {
   SECOND,
   WEEKDAY,
   YEAR,
-} from './cron-values.js'
-import { quote, timeError } from './error.js'
-import { NICKNAMES, unknownNickname } from './nicknames.js'
+} from './values.js'
 
 export const MAX_EXPRESSION = 256
 
