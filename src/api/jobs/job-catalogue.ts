@@ -22,14 +22,19 @@ const MAX_WARNED = 100
 
 export class JobCatalogue {
   readonly jobs = new Map<string, JobDefinition>()
+  /** Those of the jobs that this instance runs. */
+  readonly runnable = new Map<string, JobDefinition>()
   readonly sinks: SinkCatalogue
+  readonly #named: readonly string[] | undefined
   readonly #store: Store
   readonly #log: Logger
   /** Unknown jobs that the log has named. */
   readonly #warned = new Set<string>()
   readonly #knownJobs: () => Promise<ReadonlyMap<string, JobInfo>>
 
-  constructor(store: Store, clock: Clock, log: Logger, sinks: SinkCatalogue) {
+  /** `named`: the only jobs that this instance runs; undefined for all. */
+  constructor(store: Store, clock: Clock, log: Logger, sinks: SinkCatalogue, named: readonly string[] | undefined) {
+    this.#named = named
     this.#store = store
     this.#log = log
     this.sinks = sinks
@@ -41,6 +46,16 @@ export class JobCatalogue {
       throw failure('JOB_DUPLICATE', `job "${job.name}" is defined twice: give one of them another name`)
     }
     this.jobs.set(job.name, job)
+    if (this.#named?.includes(job.name) ?? true) this.runnable.set(job.name, job)
+  }
+
+  checkNamed(): void {
+    const unknown = this.#named?.find((name) => !this.jobs.has(name))
+    if (unknown === undefined) return
+    throw failure(
+      'JOB_UNKNOWN',
+      `jobs names "${unknown}", which is not defined: define it with belfry.job() before start()`,
+    )
   }
 
   /** The key rule of a target: undefined when it has none, `unknown` when no instance has declared the job yet. */
