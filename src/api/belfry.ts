@@ -89,7 +89,7 @@ export class Belfry implements AsyncDisposable {
   schedule<Input = unknown>(id: string, input: ScheduleInput<Input>): void {
     this.#parts.lifecycle.mustBeNew('schedule', 'declare schedules before start(), or use schedules.put()')
     checkName(id, 'schedule id')
-    this.#parts.declarations.add(id, input)
+    this.#parts.declarations.add(id, input, this.schedule)
   }
 
   /** Opens the store, puts the declared schedules, and begins to record ticks and run jobs. */

@@ -9,11 +9,27 @@ import type { ScheduleInput } from './schedule-input.js'
 
 const BATCH = 1_000
 
+interface Declared {
+  readonly input: ScheduleInput
+  /** Where the app declared it. */
+  readonly stack: string
+}
+
+function refuse(wrong: readonly Error[]): void {
+  const [first] = wrong
+  if (first === undefined) return
+  if (wrong.length === 1) throw first
+  const list = wrong.map(({ message }) => `\n- ${message}`).join('')
+  throw failure('OPTION_INVALID', `${wrong.length} declared schedules are wrong:${list}`, {
+    cause: new AggregateError(wrong),
+  })
+}
+
 export class Declarations {
   readonly #store: Store
   readonly #app: string | undefined
   readonly #release: string | undefined
-  readonly #inputs = new Map<string, ScheduleInput>()
+  readonly #inputs = new Map<string, Declared>()
   #definitions = new Map<string, ScheduleDefinition>()
   #hash: string | undefined
   /** The live sets at the last sync of this instance's schedules. A change makes the next sync write them again. */
@@ -30,17 +46,30 @@ export class Declarations {
     return this.#hash
   }
 
-  add(id: string, input: ScheduleInput): void {
+  /** `caller` is the function that the app called: the stack of an error begins with the line that called it. */
+  add(id: string, input: ScheduleInput, caller: (...args: never[]) => unknown): void {
     if (this.#inputs.has(id)) {
       throw failure('SCHEDULE_DUPLICATE', `schedule "${id}" is declared twice: give one of them another id`)
     }
-    this.#inputs.set(id, input)
+    const place = { stack: '' }
+    Error.captureStackTrace(place, caller)
+    this.#inputs.set(id, { input, stack: place.stack })
   }
 
-  /** Checks all declarations, before anything is written. */
+  /** Checks all declarations, before anything is written, and reports all that are wrong. */
   async check(parse: (id: string, input: ScheduleInput, app?: string) => Promise<ScheduleDefinition>): Promise<void> {
     const definitions = new Map<string, ScheduleDefinition>()
-    for (const [id, input] of this.#inputs) definitions.set(id, await parse(id, input, this.#app))
+    const wrong: Error[] = []
+    for (const [id, { input, stack }] of this.#inputs) {
+      try {
+        definitions.set(id, await parse(id, input, this.#app))
+      } catch (error) {
+        if (!(error instanceof Error)) throw error
+        error.stack = `${error.name}: ${error.message}${stack.slice(stack.indexOf('\n'))}`
+        wrong.push(error)
+      }
+    }
+    refuse(wrong)
     this.#definitions = definitions
     // The hash includes the release. A release that returns to an earlier set of schedules thereby counts as newer than
     // that set.
