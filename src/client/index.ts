@@ -3,6 +3,7 @@ import type { AuditEntry } from '../server/shapes/audit.js'
 import type { DoctorReport, FreezeState, InstanceResource, Stats } from '../server/shapes/store.js'
 import { type EventOptions, type ServiceEvent, serviceEvents } from './events.js'
 import { LockClient } from './locks.js'
+import { OperationClient } from './operations.js'
 import type { Page, Paging } from './pages.js'
 import { type ClientOptions, Requests } from './request.js'
 import { JobClient, RunClient } from './runs.js'
@@ -10,6 +11,7 @@ import { ScheduleClient } from './schedules.js'
 
 export type { AuditEntry } from '../server/shapes/audit.js'
 export type { LeaseResource, LockResource } from '../server/shapes/lock.js'
+export type { NewOperation, OperationResource } from '../server/shapes/operation.js'
 export type {
   ApplyRequest,
   BackfillRequest,
@@ -47,6 +49,7 @@ export type {
 } from '../server/shapes/store.js'
 export type { EventOptions, ServiceEvent } from './events.js'
 export type { LockClient } from './locks.js'
+export type { OperationClient, WaitOptions } from './operations.js'
 export type { Page, Paging } from './pages.js'
 export { type ClientOptions, type Problem, ServiceError } from './request.js'
 export type { JobClient, RunClient, RunQuery } from './runs.js'
@@ -57,6 +60,7 @@ export class BelfryClient {
   readonly runs: RunClient
   readonly jobs: JobClient
   readonly locks: LockClient
+  readonly operations: OperationClient
   readonly #requests: Requests
 
   /** Use `createClient`. */
@@ -66,6 +70,7 @@ export class BelfryClient {
     this.runs = new RunClient(this.#requests)
     this.jobs = new JobClient(this.#requests)
     this.locks = new LockClient(this.#requests)
+    this.operations = new OperationClient(this.#requests)
   }
 
   instances(): Promise<Page<InstanceResource>> {

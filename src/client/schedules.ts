@@ -1,3 +1,4 @@
+import type { OperationResource } from '../server/shapes/operation.js'
 import type { ApplyRequest, BackfillRequest, PreviewRequest, TriggerRequest } from '../server/shapes/requests.js'
 import type { EnqueueOutcome } from '../server/shapes/run.js'
 import type {
@@ -17,8 +18,9 @@ import type {
   Ticks,
 } from '../server/shapes/schedule-answers.js'
 import { importLines, importPart } from './import-lines.js'
+import { OperationClient, type WaitOptions } from './operations.js'
 import { type Page, type Paging, pagesOf } from './pages.js'
-import { type Requests, segment } from './request.js'
+import { type Requests, ServiceError, segment } from './request.js'
 
 export interface ScheduleQuery extends Paging {
   readonly prefix?: string
@@ -94,8 +96,15 @@ export class ScheduleClient {
     return this.#requests.json(pathOf(id, 'trigger'), { method: 'POST', body, headers })
   }
 
-  backfill(id: string, range: BackfillRequest): Promise<BackfillResult> {
-    return this.#requests.json(pathOf(id, 'backfill'), { method: 'POST', body: range })
+  /** Starts a backfill, and waits until all its runs are enqueued. */
+  async backfill(id: string, range: BackfillRequest, options: WaitOptions = {}): Promise<BackfillResult> {
+    const answer = await this.#requests.send(pathOf(id, 'backfill'), { method: 'POST', body: range })
+    if (answer.status !== 202) return (await answer.json()) as BackfillResult
+    const { id: operation } = (await answer.json()) as OperationResource
+    const { state, counts, error } = await new OperationClient(this.#requests).wait(operation, options)
+    if (state === 'succeeded') return { ...{ enqueued: 0, duplicates: 0, busy: 0 }, ...counts, runs: [] }
+    const detail = error?.message ?? `the backfill was ${state}; a repetition adds only what is missing`
+    throw new ServiceError({ status: 409, code: error?.code ?? 'OPERATION_ENDED', detail })
   }
 
   /** Explains the tick at an instant. Default the newest past tick. */

@@ -8,6 +8,7 @@ import { problem, problemReply, toProblem } from './http/problem.js'
 import { type Reply, toResponse } from './http/reply.js'
 import { logRequest } from './http/request-log.js'
 import { mount, type ServerEnv, type ToHandler } from './http/route.js'
+import type { Operations } from './operations/operations.js'
 import { allRoutes } from './routes/route-table.js'
 import { gateOf } from './security/authorise.js'
 import type { Audit, RequestInfo } from './security/caller.js'
@@ -25,6 +26,7 @@ export function app(
   belfry: Belfry,
   options: ParsedServerOptions,
   trail: AuditTrail,
+  operations: Operations,
   closing: AbortSignal,
 ): (request: Request, info: RequestInfo) => Response | Promise<Response> {
   const audit: Audit = options.audit ? (...entry) => trail.note(...entry) : async () => {}
@@ -37,7 +39,7 @@ export function app(
   const pace = new ImportPace()
   const toHandler = handlerMaker(options, guarding)
   const hono = new Hono<ServerEnv>().basePath(options.basePath)
-  mount(hono, allRoutes(belfry, options, trail), { belfry, options }, toHandler)
+  mount(hono, allRoutes(belfry, options, trail, operations), { belfry, options }, toHandler)
   const notFound = toHandler(async (c) => {
     throw problem(404, 'NOT_FOUND', `there is nothing at ${c.req.path.slice(0, 200)}`)
   })

@@ -2,6 +2,7 @@ import { setMaxListeners } from 'node:events'
 import type { Belfry } from '../belfry.js'
 import { app } from './app.js'
 import { AuditTrail } from './audit/audit-trail.js'
+import { Operations } from './operations/operations.js'
 import type { RequestInfo } from './security/caller.js'
 import { parseServerOptions, type ServerOptions } from './server-options.js'
 
@@ -15,7 +16,7 @@ export type { LimitOptions, ServerOptions } from './server-options.js'
 export interface BelfryServer {
   fetch(request: Request, info?: RequestInfo): Promise<Response>
   /**
-   * Ends event streams, imports and waiting requests. Resolves when the audit trail holds all changes made so far. Requests
+   * Ends event streams, imports, operations and waiting requests. Resolves when the audit trail holds all changes made so far. Requests
    * that end later may add entries, so call it again after the last request. Belfry itself keeps running.
    */
   close(): Promise<void>
@@ -27,11 +28,13 @@ export function createServer(belfry: Belfry, options: ServerOptions = {}): Belfr
   setMaxListeners(0, closing.signal)
   const parsed = parseServerOptions(options)
   const trail = new AuditTrail(belfry.records, parsed.log)
-  const answer = app(belfry, parsed, trail, closing.signal)
+  const operations = new Operations(belfry, parsed.log)
+  const answer = app(belfry, parsed, trail, operations, closing.signal)
   return {
     fetch: (request, info = {}) => Promise.resolve(answer(request, info)),
     async close() {
       closing.abort()
+      await operations.settled()
       await trail.settled()
     },
   }

@@ -256,7 +256,7 @@ describe('an operation on a schedule', () => {
     await kit.advance('3h')
     const range = { from: '2026-01-01T09:00:00Z', to: '2026-01-01T11:00:00Z' }
     const first = await post('/v1/schedules/x/backfill', range)
-    expect([first.status, first.body.enqueued, first.body.runs.length]).toEqual([202, 3, 3])
+    expect([first.status, first.body.enqueued, first.body.runs.length]).toEqual([200, 3, 3])
     expect((await post('/v1/schedules/x/backfill', range)).body).toMatchObject({ enqueued: 0, duplicates: 3 })
     expect((await post('/v1/schedules/x/backfill', { ...range, to: '2030-01-01T00:00:00Z' })).status).toBe(422)
   })

@@ -36,6 +36,10 @@ export interface BackfillOptions {
   readonly name?: string
   /** Default queue-all: one after another. */
   readonly overlap?: Overlap
+  /** Ends the backfill between two batches of runs. */
+  readonly signal?: AbortSignal
+  /** Called with the outcomes of each batch. */
+  readonly onProgress?: (outcomes: readonly EnqueueOutcome[]) => void
 }
 
 const BATCH = 1_000
@@ -68,7 +72,7 @@ export class ExtraRuns {
 
   async backfill(id: string, options: BackfillOptions): Promise<readonly EnqueueOutcome[]> {
     const where = `backfill of "${id}"`
-    checkOptions(options, ['from', 'to', 'name', 'overlap'], where)
+    checkOptions(options, ['from', 'to', 'name', 'overlap', 'signal', 'onProgress'], where)
     checkOverlap(where, options.overlap ?? DEFAULTS.backfill.overlap)
     if (options.name !== undefined) checkName(options.name, 'backfill name')
     const schedule = foundSchedule(id, await this.#store.schedules.get(id))
@@ -87,7 +91,10 @@ export class ExtraRuns {
       const runs = await inTurns(ticks.slice(at, at + BATCH), (tick) =>
         this.#runOf(id, definition, definition.payload, { origin: 'backfill', tick, backfill: name, overlap }),
       )
-      outcomes.push(...(await this.#store.runs.enqueue(runs)))
+      options.signal?.throwIfAborted()
+      const enqueued = await this.#store.runs.enqueue(runs)
+      outcomes.push(...enqueued)
+      options.onProgress?.(enqueued)
     }
     return outcomes
   }

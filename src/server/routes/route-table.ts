@@ -2,11 +2,13 @@
 import type { Belfry } from '../../belfry.js'
 import type { AuditTrail } from '../audit/audit-trail.js'
 import type { Route } from '../http/route.js'
+import type { Operations } from '../operations/operations.js'
 import { gateOf } from '../security/authorise.js'
 import type { ParsedServerOptions } from '../server-options.js'
 import { eventsRoute } from './events.js'
 import { jobRoutes } from './jobs.js'
 import { lockRoutes } from './locks.js'
+import { operationRoutes } from './operations.js'
 import { runRoutes } from './runs.js'
 import { scheduleActionRoutes } from './schedule-actions.js'
 import { scheduleRoutes } from './schedules.js'
@@ -17,15 +19,21 @@ import { openApiRoute, serviceRoutes } from './service.js'
 import { sessionRoutes } from './session.js'
 import { storeRoutes } from './store.js'
 
-export function allRoutes(belfry: Belfry, options: ParsedServerOptions, trail: AuditTrail): readonly Route[] {
+export function allRoutes(
+  belfry: Belfry,
+  options: ParsedServerOptions,
+  trail: AuditTrail,
+  operations: Operations,
+): readonly Route[] {
   const { basePath, authorise } = options
   const routes = [
     ...scheduleRoutes(belfry),
-    ...scheduleActionRoutes(belfry),
+    ...scheduleActionRoutes(belfry, operations),
     ...scheduleBulkRoutes(belfry, options),
     exportRoute(belfry),
     ...importRoutes(belfry, options),
     ...runRoutes(belfry, options),
+    ...operationRoutes(belfry, operations),
     ...jobRoutes(belfry),
     ...lockRoutes(belfry),
     ...storeRoutes(belfry),

@@ -187,7 +187,7 @@ async function seenRun(belfry: Belfry, c: ServerContext): Promise<Visible<Run>> 
 }
 
 /** The query with what the caller may see; undefined when that is nothing. The page then ends where visible runs do. */
-function visibleQuery(caller: Caller, query: RunQuery): RunQuery | undefined {
+export function visibleQuery(caller: Caller, query: RunQuery): RunQuery | undefined {
   const { prefix } = caller
   if (prefix === undefined) return { ...query, look: LOOK }
   const { schedule } = query

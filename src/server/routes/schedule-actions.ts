@@ -9,6 +9,8 @@ import { problem } from '../http/problem.js'
 import { json, type Reply } from '../http/reply.js'
 import { type Route, route, type ServerContext } from '../http/route.js'
 import { whileConnected } from '../http/while-connected.js'
+import type { Operations, Step } from '../operations/operations.js'
+import type { StoredOperation } from '../operations/stored-operation.js'
 import type { Caller } from '../security/caller.js'
 import { isRestricted, mustUse } from '../security/targets.js'
 import { isVisible, seesAll, visibleId } from '../security/visibility.js'
@@ -17,6 +19,7 @@ import { backfill, trigger } from '../shapes/requests.js'
 import { enqueued, type RunResource, toRunResource } from '../shapes/run.js'
 import { scheduleResource } from '../shapes/schedule.js'
 import { backfilled, explanation, ticks } from '../shapes/schedule-answers.js'
+import { accepted, answerAccepted, soon } from './operations.js'
 import { answer } from './schedules.js'
 
 const TAG = 'schedules'
@@ -28,8 +31,8 @@ const PREVIEWED = 1_000
 
 const schedule = { description: 'The schedule.', schema: scheduleResource, headers: { ETag: 'The version.' } }
 
-export function scheduleActionRoutes(belfry: Belfry): readonly Route[] {
-  return [...pauseRoutes(belfry), triggerRoute(belfry), backfillRoute(belfry), ...tickRoutes(belfry)]
+export function scheduleActionRoutes(belfry: Belfry, operations: Operations): readonly Route[] {
+  return [...pauseRoutes(belfry), triggerRoute(belfry), backfillRoute(belfry, operations), ...tickRoutes(belfry)]
 }
 
 function pauseRoutes(belfry: Belfry): readonly Route[] {
@@ -148,7 +151,7 @@ export function checkWait(given: string | number | undefined): number {
   throw problem(422, 'OPTION_INVALID', `wait: ${message}`, { errors: [{ pointer: '/wait', message }] })
 }
 
-function backfillRoute(belfry: Belfry): Route {
+function backfillRoute(belfry: Belfry, operations: Operations): Route {
   return route({
     ...{
       method: 'post',
@@ -158,21 +161,37 @@ function backfillRoute(belfry: Belfry): Route {
       role: 'operator',
       idempotent: true,
     },
-    summary: 'Enqueues a run for each tick of a past range. A repetition adds nothing.',
+    summary: 'Enqueues a run for each tick of a past range, as an operation. A repetition adds nothing.',
     body: backfill,
-    answers: { 202: { description: 'The runs are enqueued.', schema: backfilled } },
+    answers: { 200: { description: 'The runs are enqueued.', schema: backfilled }, 202: accepted },
     handle: async (c, { body }) => {
       const id = visibleId(c)
       await mustUseTargetOf(belfry, c, id)
       const wanted = await backfillPlaces(belfry, c.get('caller'), id, body)
-      const backfill = () => belfry.schedules.backfill(id, body)
-      const { runs } = await c.env.usage.within(c.get('caller'), 'runs', wanted, backfill)
-      const count = (outcome: string) => runs.filter((run) => run.outcome === outcome).length
-      const counts = { enqueued: count('enqueued'), duplicates: count('duplicate'), busy: count('busy') }
-      await c.env.audit(c.get('caller'), 'schedule.backfill', id, { ...body, ...counts })
-      // A busy one names the run that kept it from being made, which may be another caller's.
-      const own = runs.filter(({ outcome }) => outcome !== 'busy').slice(0, MAX_LISTED)
-      return json({ ...counts, runs: own.map(({ run }) => run) }, 202)
+      const runs: string[] = []
+      let refused: unknown
+      const work = async ({ signal, add }: Step) => {
+        const onProgress = (outcomes: readonly EnqueueResult[]) => {
+          for (const { outcome, run } of outcomes) {
+            add({ [COUNTED[outcome]]: 1 })
+            // A busy one names the run that kept it from being made, which may be another caller's.
+            if (outcome !== 'busy' && runs.length < MAX_LISTED) runs.push(run)
+          }
+        }
+        const enqueueAll = () => belfry.schedules.backfill(id, { ...body, signal, onProgress })
+        await c.env.usage.within(c.get('caller'), 'runs', wanted, enqueueAll).catch((error: unknown) => {
+          refused = error
+          throw error
+        })
+      }
+      const audit = async ({ state, counts }: StoredOperation) => {
+        if (state !== 'failed') await c.env.audit(c.get('caller'), 'schedule.backfill', id, { ...body, ...counts })
+      }
+      const started = await operations.start(c, { kind: 'backfill', target: id }, work, audit)
+      const ended = await soon(started)
+      if (ended === undefined) return answerAccepted(c, started.operation)
+      if (refused !== undefined) throw refused
+      return json({ ...{ enqueued: 0, duplicates: 0, busy: 0 }, ...ended.counts, runs })
     },
   })
 }
@@ -198,6 +217,9 @@ async function backfillPlaces(
   }
   return found
 }
+
+/** The name of each outcome's count. */
+const COUNTED = { enqueued: 'enqueued', duplicate: 'duplicates', busy: 'busy' } as const
 
 function tickRoutes(belfry: Belfry): readonly Route[] {
   return [

@@ -34,11 +34,13 @@ export class ConcurrencyLimit {
 export interface ConcurrencyLimits {
   readonly streams: ConcurrencyLimit
   readonly waits: ConcurrencyLimit
+  readonly operations: ConcurrencyLimit
 }
 
 export function concurrencyLimits(): ConcurrencyLimits {
   return {
     streams: new ConcurrencyLimit('event streams', 100),
     waits: new ConcurrencyLimit('waiting requests', 1_000),
+    operations: new ConcurrencyLimit('operations', 4),
   }
 }

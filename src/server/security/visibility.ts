@@ -30,6 +30,8 @@ interface Things {
     readonly prefix?: string
     readonly detail?: Json
   }
+  /** `prefix` is that of the caller that started it. */
+  readonly operation: { readonly prefix?: string }
   /** An event of this process. */
   readonly event: object
 }
@@ -40,6 +42,7 @@ const NAME_OF: { readonly [Kind in keyof Things]: (thing: Things[Kind]) => strin
   lease: ({ name }) => name,
   job: ({ name }) => name,
   audit: auditName,
+  operation: ({ prefix }) => prefix,
   event: (event) => ('name' in event && typeof event.name === 'string' ? event.name : undefined),
 }
 

@@ -1,0 +1,53 @@
+/** Long work that a request starts and later requests ask about. */
+import { z } from 'zod'
+import { RUN_STATES } from '../../core/runs/run.js'
+import type { StoredOperation } from '../operations/stored-operation.js'
+import { iso, listed, note, runState, text, time } from './fields.js'
+import { runFilters } from './requests.js'
+
+export const OPERATION_KINDS = ['backfill', 'cancel-runs', 'retry-runs', 'pause-schedules', 'resume-schedules'] as const
+
+const runsOf = <Kind extends string>(kind: Kind) =>
+  z.strictObject({
+    kind: z.literal(kind),
+    ...runFilters,
+    states: listed(z.array(runState).min(1), RUN_STATES.length).exactOptional(),
+  })
+
+const schedulesOf = <Kind extends string>(kind: Kind) =>
+  z.strictObject({
+    kind: z.literal(kind),
+    prefix: text.meta({ description: 'All schedules whose id begins with this; "" means all.' }),
+    note: note.exactOptional(),
+  })
+
+export const newOperation = z
+  .discriminatedUnion('kind', [
+    runsOf('cancel-runs'),
+    runsOf('retry-runs'),
+    schedulesOf('pause-schedules'),
+    schedulesOf('resume-schedules'),
+  ])
+  .meta({ id: 'NewOperation' })
+
+export const operationResource = z
+  .strictObject({
+    id: z.string(),
+    kind: z.enum(OPERATION_KINDS),
+    state: z.enum(['running', 'succeeded', 'failed', 'cancelled', 'interrupted']).meta({
+      description: '`interrupted`: its process ended. Start it again: what is done already is not done twice.',
+    }),
+    target: z.string().meta({ description: 'The schedule, or the prefix of schedules; "*" for runs.' }),
+    counts: z.record(z.string(), z.int()).meta({ description: 'How many items it has dealt with, by outcome.' }),
+    error: z.strictObject({ code: z.string(), message: z.string() }).exactOptional(),
+    startedAt: time,
+    updatedAt: time,
+  })
+  .meta({ id: 'Operation' })
+
+export type NewOperation = z.input<typeof newOperation>
+export type OperationResource = z.output<typeof operationResource>
+
+export function toOperationResource({ prefix: _, startedAt, updatedAt, ...rest }: StoredOperation): OperationResource {
+  return { ...rest, startedAt: iso(startedAt), updatedAt: iso(updatedAt) }
+}
