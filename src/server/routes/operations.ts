@@ -12,10 +12,9 @@ import { type Route, route, type ServerContext } from '../http/route.js'
 import type { Operations, Started, Step } from '../operations/operations.js'
 import type { StoredOperation } from '../operations/stored-operation.js'
 import type { Caller } from '../security/caller.js'
-import { mayUse } from '../security/targets.js'
 import { isVisible, visiblePrefix } from '../security/visibility.js'
 import { newOperation, operationResource, toOperationResource } from '../shapes/operation.js'
-import { visibleQuery } from './runs.js'
+import { retryWithin, visibleQuery } from './runs.js'
 
 const TAG = 'operations'
 const PATH = '/v1/operations/{id}'
@@ -37,7 +36,7 @@ export function operationRoutes(belfry: Belfry, operations: Operations): readonl
       body: newOperation,
       answers: { 202: accepted },
       handle: async (c, { body }) => {
-        const work = workOf(belfry, c.get('caller'), body)
+        const work = workOf(belfry, c, body)
         const target = 'prefix' in body ? body.prefix : '*'
         const started = await operations.start(c, { kind: body.kind, target }, work, (last) => audit(c, last))
         return answerAccepted(c, started.operation)
@@ -93,26 +92,24 @@ async function audit(c: ServerContext, { kind, target, state, counts }: StoredOp
 
 type Asked = z.output<typeof newOperation>
 
-function workOf(belfry: Belfry, caller: Caller, asked: Asked): (step: Step) => Promise<void> {
+function workOf(belfry: Belfry, c: ServerContext, asked: Asked): (step: Step) => Promise<void> {
   return (step) =>
-    'prefix' in asked ? changeSchedules(belfry, caller, asked, step) : changeRuns(belfry, caller, asked, step)
+    'prefix' in asked ? changeSchedules(belfry, c.get('caller'), asked, step) : changeRuns(belfry, c, asked, step)
 }
 
 async function changeRuns(
   belfry: Belfry,
-  caller: Caller,
+  c: ServerContext,
   { kind, ...query }: Extract<Asked, { kind: `${string}-runs` }>,
   { signal, add }: Step,
 ): Promise<void> {
   let after: { readonly after?: string } | undefined = {}
   while (after !== undefined) {
     signal.throwIfAborted()
-    const wanted: RunQuery | undefined = visibleQuery(caller, { ...query, ...after, limit: BATCH })
+    const wanted: RunQuery | undefined = visibleQuery(c.get('caller'), { ...query, ...after, limit: BATCH })
     if (wanted === undefined) return
     const { changed, refused, next }: ManyRunsResult =
-      kind === 'cancel-runs'
-        ? await belfry.runs.cancelMany(wanted)
-        : await belfry.runs.retryMany(wanted, ({ target }) => mayUse(caller, target))
+      kind === 'cancel-runs' ? await belfry.runs.cancelMany(wanted) : await retryWithin(belfry, c, wanted)
     add({ changed: changed.length, refused })
     after = next === undefined ? undefined : { after: next }
   }

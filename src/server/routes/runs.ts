@@ -133,7 +133,7 @@ function manyRoutes(belfry: Belfry, most: number): readonly Route[] {
 }
 
 /** Retries as many runs as the caller's quota of unfinished runs has room for. */
-async function retryWithin(belfry: Belfry, c: ServerContext, query: RunQuery): Promise<ManyRunsResult> {
+export async function retryWithin(belfry: Belfry, c: ServerContext, query: RunQuery): Promise<ManyRunsResult> {
   const caller = c.get('caller')
   const places = await c.env.usage.reserve(caller, 'runs', query.limit)
   let made = places.granted
