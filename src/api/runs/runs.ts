@@ -37,7 +37,8 @@ const CHECKS = {
   waitsFor: (waitsFor: unknown) => WAITS_FOR.includes(waitsFor as WaitsFor),
 }
 
-type ManyQuery = Partial<Omit<RunQuery, 'tick'>> & { readonly tick?: Instant; readonly state?: RunState }
+/** Which runs are meant. `state` is short for `states: [state]`. */
+export type RunFilter = Partial<Omit<RunQuery, 'tick'>> & { readonly tick?: Instant; readonly state?: RunState }
 
 export class Runs {
   readonly #store: Store
@@ -57,7 +58,7 @@ export class Runs {
   }
 
   /** Newest first. */
-  async list(query: ManyQuery = {}): Promise<Page<Run>> {
+  async list(query: RunFilter = {}): Promise<Page<Run>> {
     return this.#store.runs.list(this.#many(query, 'runs.list()'))
   }
 
@@ -93,7 +94,7 @@ export class Runs {
    * Cancels the newest runs that match and have not ended, up to a limit of 1,000. `isMeant` can exclude some. Runs that
    * are created meanwhile are not included.
    */
-  async cancelMany(query: ManyQuery = {}, isMeant: (run: Run) => boolean = () => true): Promise<ManyRunsResult> {
+  async cancelMany(query: RunFilter = {}, isMeant: (run: Run) => boolean = () => true): Promise<ManyRunsResult> {
     const where = 'runs.cancelMany()'
     return changeMany(this.#store, this.#many(query, where), CANCELLABLE, where, isMeant, (id) =>
       this.#store.runs.cancel(id),
@@ -101,14 +102,14 @@ export class Runs {
   }
 
   /** Retries the newest runs that match and failed, were cancelled or skipped, up to a limit of 1,000. */
-  async retryMany(query: ManyQuery = {}, isMeant: (run: Run) => boolean = () => true): Promise<ManyRunsResult> {
+  async retryMany(query: RunFilter = {}, isMeant: (run: Run) => boolean = () => true): Promise<ManyRunsResult> {
     const where = 'runs.retryMany()'
     return changeMany(this.#store, this.#many(query, where), RETRYABLE, where, isMeant, (id) =>
       this.#store.runs.retry(id),
     )
   }
 
-  #many(query: ManyQuery, where: string): RunQuery {
+  #many(query: RunFilter, where: string): RunQuery {
     const { state, tick, ...rest } = listQuery(query, FILTERS, where, CHECKS)
     return {
       ...rest,
@@ -121,7 +122,7 @@ export class Runs {
    * Reports new and changed runs of all processes within about a second. The feed reads the store, so it may miss
    * states in between; `gap` means that some changes were not reported. Resolves when the watch has begun.
    */
-  watch(listener: (news: RunEvent) => void): Promise<() => void> {
+  watch(listener: (event: RunEvent) => void): Promise<() => void> {
     return this.#feed.watch(listener)
   }
 

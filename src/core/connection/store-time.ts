@@ -7,7 +7,7 @@
  */
 import type { Clock } from '../clock.js'
 
-/** Two clocks need not run at the same speed: what has passed is counted a little short. */
+/** Two clocks need not run at the same speed, so the time that has passed is counted a little short. */
 const PACE = 0.999
 
 export class StoreTime {
@@ -19,7 +19,7 @@ export class StoreTime {
     this.#clock = clock
   }
 
-  /** An answer said what time it is. The latest counts, of all servers that there are. */
+  /** Notes the time in a server's answer. Of several servers, the one that is ahead counts. */
   heard(now: number): void {
     const at = this.#clock.monotonic()
     if (now < this.#expected(at)) return
@@ -27,7 +27,7 @@ export class StoreTime {
     this.#heardAt = at
   }
 
-  /** The least that a token may be, for a caller that has seen so much. */
+  /** The least token that may be given out now. `seen`: the highest token that the caller knows. */
   floor(seen: number): number {
     return Math.max(seen, Math.floor(this.#expected(this.#clock.monotonic()) * 1_000))
   }

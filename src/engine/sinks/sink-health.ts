@@ -53,7 +53,7 @@ export class SinkHealth {
   #state: State = 'reachable'
   /** Increases with every failure that counts. A call that began in an earlier epoch proves nothing. */
   #epoch = 0
-  /** How often in a row the sink was unreachable. */
+  /** How many times in a row the sink was unreachable. */
   #failures = 0
   #failingSince = 0
   #resumeAt = 0
