@@ -11,7 +11,7 @@
  * `docs/architecture.md` has the same diagram; a test compares both with the table.
  */
 import { failure } from '../errors.js'
-import type { Run, RunState } from './run.js'
+import type { RunState } from './run.js'
 
 const ALLOWED: Readonly<Record<RunState, readonly RunState[]>> = {
   waiting: ['ready', 'skipped', 'cancelled'],
@@ -27,11 +27,13 @@ export function mayBecome(from: RunState, to: RunState): boolean {
   return ALLOWED[from].includes(to)
 }
 
-/** Returns the run in its new state. A transition that is not in the diagram is a bug, and throws. */
-export function become(run: Run, to: RunState, changes: Partial<Run> = {}): Run {
-  if (!mayBecome(run.state, to)) {
+/**
+ * Moves a run that a store holds to another state. A transition that is not in the diagram is a bug, and throws. A run may stay
+ * in its state: a new one is ready, and a waiting one may change what it waits for.
+ */
+export function become(run: { readonly id: string | number; state: RunState }, to: RunState): void {
+  if (run.state !== to && !mayBecome(run.state, to)) {
     throw failure('TRANSITION_REFUSED', `run ${run.id} is ${run.state} and cannot become ${to}`)
   }
-  const { waitsFor: _, ...rest } = run
-  return { ...rest, ...changes, state: to }
+  run.state = to
 }

@@ -12,14 +12,14 @@
  */
 
 import type { Json } from '../../../core/checks/json.js'
-import { type ErrorRecord, failure } from '../../../core/errors.js'
+import type { ErrorRecord } from '../../../core/errors.js'
 import type { SkipReason } from '../../../core/policies.js'
 import type { RunKey } from '../../../core/runs/key.js'
 import { lostMessage } from '../../../core/runs/lost-message.js'
 import { isKept, MAX_TAKEOVERS, type RunState, type WaitsFor } from '../../../core/runs/run.js'
 import { newMark, runId } from '../../../core/runs/run-id.js'
 import { toText } from '../../../core/runs/stored-text.js'
-import { mayBecome } from '../../../core/runs/transitions.js'
+import { become } from '../../../core/runs/transitions.js'
 import { dropHolder } from '../locks/release.js'
 import { addSkip } from '../schedules/skips.js'
 import { type InstanceRecord, type Lane, type MemoryState, type NameRecord, nameOf, tidyLane } from '../schema/state.js'
@@ -221,14 +221,6 @@ export function withdraw(state: MemoryState, run: RunRecord): void {
   run.owner = undefined
   state.stampless.delete(run)
   run.waitsFor = undefined
-}
-
-function become(run: RunRecord, to: RunState): void {
-  // A new record starts as ready, and a waiting run may change what it waits for.
-  if (run.state !== to && !mayBecome(run.state, to)) {
-    throw failure('TRANSITION_REFUSED', `run ${run.id} is ${run.state} and cannot become ${to}`)
-  }
-  run.state = to
 }
 
 function enterReady(state: MemoryState, run: RunRecord): void {

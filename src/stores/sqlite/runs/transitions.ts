@@ -10,13 +10,13 @@
  * Each step changes the row that its operation has read, and writes it at once. It notes which lock name and which schedule it
  * has freed: `locks/pass-on.ts` serves their waiters before the transaction commits.
  */
-import { type ErrorRecord, failure } from '../../../core/errors.js'
+import type { ErrorRecord } from '../../../core/errors.js'
 import type { SkipReason } from '../../../core/policies.js'
 import type { RunKey } from '../../../core/runs/key.js'
 import { lostMessage } from '../../../core/runs/lost-message.js'
 import { isKept, MAX_TAKEOVERS, type RunState, type WaitsFor } from '../../../core/runs/run.js'
 import { readRunId } from '../../../core/runs/run-id.js'
-import { mayBecome } from '../../../core/runs/transitions.js'
+import { become } from '../../../core/runs/transitions.js'
 import { change, row, rows } from '../connection/statements.js'
 import type { On, Tx } from '../connection/tx.js'
 import { releaseRunKey } from '../locks/release.js'
@@ -56,6 +56,7 @@ export function makeReady(tx: Tx, run: RunRow): void {
     return
   }
   become(run, 'ready')
+  run.waits_for = null
   // A run that began counts as unfinished also while its next attempt is not due.
   if (run.attempt > 0) run.engaged = 1
   writeRun(tx, run)
@@ -81,6 +82,7 @@ export interface Ending {
 export function endRun(tx: Tx, run: RunRow, to: RunState, { reason, error, result }: Ending = {}): void {
   if (run.state === 'running') releaseRunKey(tx, run)
   become(run, to)
+  run.waits_for = null
   free(tx, run)
   closeDedupe(tx, run)
   tx.wakes.add('settled')
@@ -192,13 +194,4 @@ export function succeedPlain(tx: Tx, successes: readonly Success[]): ReadonlyMap
   const forgotten = kept.length < successes.length ? forgetPlain(tx, { attempts }) : []
   tx.wakes.add('settled')
   return new Map([...kept, ...forgotten].map((run) => [idOf(run), run.token]))
-}
-
-/** A waiting run may change what it waits for. */
-function become(run: RunRow, to: RunState): void {
-  if (run.state !== to && !mayBecome(run.state, to)) {
-    throw failure('TRANSITION_REFUSED', `run ${run.id} is ${run.state} and cannot become ${to}`)
-  }
-  run.state = to
-  run.waits_for = null
 }
