@@ -30,7 +30,7 @@ const IN_ALL = [
   ...inRoom('records', 'records'),
   ...inRoom('runs', 'available', 'backlog', 'cancel', 'claim', 'enqueue', 'freeze', 'list', 'prune', 'rescue', 'retry'),
   ...inRoom('runs', 'count', 'run-codec', 'settle', 'stamp'),
-  ...inRoom('schedules', 'advance', 'apply', 'count', 'list', 'pause', 'put', 'remove', 'skips'),
+  ...inRoom('schedules', 'advance', 'apply', 'count', 'list', 'pause', 'remove', 'skips'),
 ]
 
 /** Modules of two or three stores. */
@@ -41,7 +41,7 @@ const IN_SOME = [
   ...inRoom('instances', 'instance-codec'),
   ...inRoom('locks', 'pass-on'),
   ...inRoom('runs', 'dedupe', 'transitions'),
-  ...inRoom('schedules', 'change', 'schedule-codec', 'take-back'),
+  ...inRoom('schedules', 'change', 'put', 'schedule-codec', 'take-back'),
   ...inRoom('schema', 'migrate'),
   ...inRoom('transactions', 'enqueue-inside', 'transact'),
 ]

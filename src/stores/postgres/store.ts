@@ -36,7 +36,6 @@ import { countSchedules } from './schedules/count.js'
 import { Definitions } from './schedules/definitions.js'
 import { getSchedule, listSchedules } from './schedules/list.js'
 import { pauseSchedule, resumeSchedule } from './schedules/pause.js'
-import { putSchedules } from './schedules/put.js'
 import { removeSchedules } from './schedules/remove.js'
 import { skippedRanges } from './schedules/skips.js'
 import { enqueueInside } from './transactions/enqueue-inside.js'
@@ -52,7 +51,7 @@ const NOW = 'select belfry.now_us() / 1000'
 export function operationsOn(db: Database, wakes: Wakes): Omit<Store, 'open' | 'close' | 'subscribe' | 'supports'> {
   const definitions = new Definitions()
   const slots = new TransactionSlots(db.pool)
-  const put = (writes: readonly ScheduleWrite[]) => putSchedules(db, writes)
+  const put = (writes: readonly ScheduleWrite[]) => applySchedules(db, writes, [])
   const nameOf = ({ id }: ScheduleWrite) => id
   const puts = new CoalescedWrites<ScheduleWrite, PutResult>(put, { nameOf })
   const versioned = new CoalescedWrites<ScheduleWrite, PutResult>(put, { nameOf })

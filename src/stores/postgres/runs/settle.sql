@@ -1,8 +1,7 @@
 -- Ends attempts. Returns the places of those that are settled; the others are stale, and nothing of them is changed.
 --
--- What most of them come to (they succeed, without key or dedupe key) is done for all in one statement, the rest one by
--- one. They come in the order of their runs, which is the order in which runs are locked; where one statement cannot keep
--- to it, all are locked before.
+-- What most of them come to (they succeed, without key or dedupe key) is done for all at once, the rest one by one, in the
+-- order of their runs.
 --
 -- Locks: the keys by name, the runs by id, their dedupe keys.
 -- Crash before the commit: nothing happened, the lease runs out, another instance takes over.
@@ -13,41 +12,24 @@ create or replace function belfry.settle_runs(
 declare
   now_us bigint := belfry.now_us();
   run_ids bigint[] := array(select s.run from unnest(settlements) s);
-  keys text[];
+  keys text[] := array(select r.key from belfry.runs r where r.id = any (run_ids) and r.key is not null);
   -- Those that something was done about: a stale attempt passes nothing on.
   freed_keys text[] := array[]::text[];
   freed_schedules text[] := array[]::text[];
-  is_plain boolean;
-  any_kept boolean;
-  any_forgotten boolean;
-  kept boolean;
   done record;
   given record;
   attempt belfry.runs;
 begin
   perform belfry.durable();
   hints := '{}';
-  select coalesce(array_agg(r.key) filter (where r.key is not null), '{}'),
-      coalesce(bool_and(s.kind = 'succeeded' and r.key is null and r.dedupe is null), true),
-      bool_or(r.keep = 'all'), bool_or(r.keep <> 'all')
-    into keys, is_plain, any_kept, any_forgotten
-    from unnest(settlements) s
-    cross join lateral (select key, keep, dedupe from belfry.runs where id = s.run limit 1) r;
-  if not is_plain or any_kept and any_forgotten then
-    perform belfry.lock_names(keys);
-    perform 1 from belfry.runs r where r.id = any (run_ids) order by r.id for update;
-    perform belfry.lock_dedupes(run_ids);
-    -- The locks may have been waited for. A run must not look as if it had ended while it still held its key.
-    now_us := belfry.now_us();
-  end if;
-
-  settled := '{}';
-  foreach kept in array array[true, false] loop
-    continue when not case when kept then any_kept else any_forgotten end;
-    select * into done from belfry.succeed_runs(settlements, kept, now_us / 1000);
-    settled := settled || done.settled;
-    freed_schedules := freed_schedules || done.schedules;
-  end loop;
+  perform belfry.lock_names(keys);
+  perform 1 from belfry.runs r where r.id = any (run_ids) order by r.id for update;
+  perform belfry.lock_dedupes(run_ids);
+  -- The locks may have been waited for. A run must not look as if it had ended while it still held its key.
+  now_us := belfry.now_us();
+  select * into done from belfry.succeed_runs(settlements, now_us / 1000);
+  settled := done.settled;
+  freed_schedules := freed_schedules || done.schedules;
   if cardinality(settled) > 0 then
     hints := hints || 'settled'::belfry.hint;
   end if;
@@ -57,15 +39,8 @@ begin
       select s.* from unnest(settlements) with ordinality as s(run, token, kind, result, error, delay_ms, place)
       where s.place not in (select unnest(settled)) order by s.place
     loop
-      select * into attempt from belfry.runs r where r.id = given.run for update skip locked;
-      if not found then
-        -- Out of turn. One that is no longer this attempt's stays so, and needs no lock.
-        select * into attempt from belfry.runs r where r.id = given.run;
-        continue when not found;
-        if attempt.state = 'running' and attempt.token = given.token then
-          perform belfry.try_again('another transaction was at the run');
-        end if;
-      end if;
+      select * into attempt from belfry.runs r where r.id = given.run;
+      continue when not found;
       if attempt.settled_token = given.token and attempt.state <> 'running' then
         settled := settled || given.place::integer;
         continue;

@@ -66,42 +66,37 @@ begin
   end if;
 end $$;
 
--- The same for many at once that succeed, have no key and no dedupe key, and are still running with their token: those
--- that are kept, or those that are not. Returns the places of those that it ended, and their schedules. The settlements
--- are sorted by run, so the one of a run is found by `width_bucket`, which searches a sorted list. The state is compared as
--- text, so that Postgres finds the runs by their ids, and not among all that are running.
+-- The same for many at once that succeed, have no key and no dedupe key, and are still running with their token. Returns
+-- the places of those that it ended, and their schedules. With one run at a time `npm run bench -- runs` drains a fraction.
+-- The settlements are sorted by run, so the one of a run is found by `width_bucket`, which searches a sorted list. The state
+-- is compared as text, so that Postgres finds the runs by their ids, and not among all that are running.
 create or replace function belfry.succeed_runs(
-  settlements belfry.settlement[], kept boolean, now_ms bigint, out settled integer[], out schedules text[]
+  settlements belfry.settlement[], now_ms bigint, out settled integer[], out schedules text[]
 ) language plpgsql as $$
 declare
   run_ids bigint[] := array(select s.run from unnest(settlements) s where s.kind = 'succeeded');
   tokens bigint[] := array(select s.token from unnest(settlements) s where s.kind = 'succeeded');
-  results text[];
+  results text[] := array(select s.result from unnest(settlements) s where s.kind = 'succeeded');
   ended bigint[];
 begin
-  if kept then
-    results := array(select s.result from unnest(settlements) s where s.kind = 'succeeded');
-    with gone as (
-      update belfry.runs r
-      set state = 'succeeded', finished_at = now_ms, ended = nextval('belfry.endings'), reason = null, error = null,
-        result = case when r.settled_token = r.token then r.result else results[width_bucket(r.id, run_ids)] end,
-        settled_token = r.token
-      where r.id = any (run_ids) and r.state::text = 'running' and r.token = tokens[width_bucket(r.id, run_ids)]
-        and r.key is null and r.dedupe is null and r.keep = 'all'
-      returning r.id, r.schedule
-    )
-    select array_agg(g.id order by g.id), array_agg(distinct g.schedule) filter (where g.schedule is not null)
-    into ended, schedules from gone g;
-  else
-    with gone as (
-      delete from belfry.runs r
-      where r.id = any (run_ids) and r.state::text = 'running' and r.token = tokens[width_bucket(r.id, run_ids)]
-        and r.key is null and r.dedupe is null and r.keep <> 'all'
-      returning r.id, r.schedule
-    )
-    select array_agg(g.id order by g.id), array_agg(distinct g.schedule) filter (where g.schedule is not null)
-    into ended, schedules from gone g;
-  end if;
+  with kept as (
+    update belfry.runs r
+    set state = 'succeeded', finished_at = now_ms, ended = nextval('belfry.endings'), reason = null, error = null,
+      result = case when r.settled_token = r.token then r.result else results[width_bucket(r.id, run_ids)] end,
+      settled_token = r.token
+    where r.id = any (run_ids) and r.state::text = 'running' and r.token = tokens[width_bucket(r.id, run_ids)]
+      and r.key is null and r.dedupe is null and r.keep = 'all'
+    returning r.id, r.schedule
+  ), forgotten as (
+    delete from belfry.runs r
+    where r.id = any (run_ids) and r.state::text = 'running' and r.token = tokens[width_bucket(r.id, run_ids)]
+      and r.key is null and r.dedupe is null and r.keep <> 'all'
+    returning r.id, r.schedule
+  ), gone as (
+    select * from kept union all select * from forgotten
+  )
+  select array_agg(g.id order by g.id), array_agg(distinct g.schedule) filter (where g.schedule is not null)
+  into ended, schedules from gone g;
   settled := array(
     select s.ordinality::integer from unnest(settlements) with ordinality s
     where s.kind = 'succeeded' and ended[width_bucket(s.run, ended)] = s.run

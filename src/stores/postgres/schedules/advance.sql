@@ -83,8 +83,12 @@ begin
     where p.mind_overlap and belfry.unfinished_text(p.schedule, now_ms) is distinct from p.made_from);
 
   if cardinality(open_ids) > 0 and takes_back then
-    keys := belfry.take_back_missed(
-      array(select p from unnest(progress) p where p.schedule <> all (stale) and p.schedule = any (open_ids)), now_ms);
+    -- Older ticks that never began go, under a policy that drops what was missed.
+    keys := belfry.end_idle_runs(
+      array(
+        select t.id from unnest(progress) p cross join lateral belfry.idle_ticks(array[p.schedule]) t
+        where p.schedule <> all (stale) and p.schedule = any (open_ids) and t.attempt = 0 and t.tick <= p.retract_through),
+      'skipped', 'missed', now_ms);
     hints := array['settled']::belfry.hint[];
     schedule_ids := array(
       select p.schedule from unnest(progress) p
@@ -99,13 +103,7 @@ begin
     end loop;
   end if;
 
-  begin
-    recorded := belfry.insert_ticks(ticks, stale, now_ms, false);
-  exception when unique_violation then
-    -- An instant was recorded under an earlier schedule of the same name. Others cannot come in between: the schedule is
-    -- locked.
-    recorded := belfry.insert_ticks(ticks, stale, now_ms, true);
-  end;
+  recorded := belfry.insert_ticks(ticks, stale, now_ms);
   insert into belfry.skips (schedule, from_at, to_at, count, reason, recorded_at)
   select k.schedule, k.from_at, k.to_at, k.count, k.reason, now_ms from unnest(skips) k where k.schedule <> all (stale);
   perform belfry.move_schedules(array(select p from unnest(progress) p where p.moves and p.schedule <> all (stale)));
@@ -124,10 +122,10 @@ begin
       where s.due_at is not null and (s.due_at, s.place) > (last_due, last_place) order by s.due_at, s.place limit 1));
 end $$;
 
--- Makes the runs of ticks, with their schedules' definitions. `are_known` leaves those out that exist.
-create or replace function belfry.insert_ticks(
-  ticks belfry.planned_tick[], stale text[], now_ms bigint, are_known boolean
-) returns integer language plpgsql as $$
+-- Makes the runs of ticks, with their schedules' definitions. An instant may exist: recorded under an earlier schedule of the
+-- same name.
+create or replace function belfry.insert_ticks(ticks belfry.planned_tick[], stale text[], now_ms bigint) returns integer
+language plpgsql as $$
 declare
   count integer;
 begin
@@ -140,9 +138,7 @@ begin
   from (select nextval('belfry.run_ids') as id, n.* from unnest(ticks) n) t
   cross join lateral (select * from belfry.definitions where id = t.definition limit 1) d
   where t.schedule <> all (stale)
-    and (not are_known or not exists (
-      select 1 from belfry.runs r
-      where r.schedule = t.schedule and r.tick = t.at and coalesce(r.backfill, '') = '' and r.origin in ('tick', 'backfill')));
+  on conflict do nothing;
   get diagnostics count = row_count;
   return count;
 end $$;

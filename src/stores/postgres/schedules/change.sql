@@ -38,7 +38,9 @@ begin
     select change.id, k.from_at, k.to_at, k.count, k.reason, decided_at
     from json_populate_recordset(null::belfry.planned_skip, change.skips) k;
     if change.removed then
-      keys := keys || belfry.cancel_ticks(change.id, decided_at);
+      -- Ticks that run go on; those between attempts are cancelled.
+      keys := keys || belfry.end_idle_runs(
+        array(select t.id from belfry.idle_ticks(array[change.id]) t where t.attempt > 0), 'cancelled', null, decided_at);
       delete from belfry.schedules s where s.id = change.id;
     end if;
     if change.removed or change.redefined then

@@ -8,7 +8,6 @@ create or replace function belfry.take_back(
 declare
   found_ids bigint[];
   keys text[];
-  run belfry.runs;
 begin
   perform belfry.take_runs(array(select t.id from belfry.idle_ticks(array[schedule_id]) t where t.attempt = 0));
   found_ids := array(select t.id from belfry.idle_ticks(array[schedule_id]) t where t.attempt = 0 order by t.id);
@@ -17,18 +16,16 @@ begin
   end if;
   keys := array(select r.key from belfry.runs r where r.id = any (found_ids) and r.key is not null);
   perform belfry.lock_names(keys, true);
-  for run in select * from belfry.runs r where r.id = any (to_skip) order by r.id loop
-    perform belfry.end_run(run, 'skipped', now_ms, why);
-  end loop;
+  perform belfry.end_idle_runs(to_skip, 'skipped', why, now_ms);
   delete from belfry.runs r where r.id = any (to_forget);
   return keys;
 end $$;
 
--- Cancels a removed schedule's ticks that are between attempts. Runs that go on by themselves are not touched. Returns
--- their keys.
-create or replace function belfry.cancel_ticks(schedule_id text, now_ms bigint) returns text[] language plpgsql as $$
+-- Ends runs that were recorded and are not running, out of turn: most of them are locked already. Returns their keys.
+create or replace function belfry.end_idle_runs(
+  run_ids bigint[], final_state belfry.run_state, why belfry.skip_reason, now_ms bigint
+) returns text[] language plpgsql as $$
 declare
-  run_ids bigint[] := array(select t.id from belfry.idle_ticks(array[schedule_id]) t where t.attempt > 0 order by t.id);
   keys text[];
   run belfry.runs;
 begin
@@ -36,27 +33,7 @@ begin
   keys := array(select r.key from belfry.runs r where r.id = any (run_ids) and r.key is not null);
   perform belfry.lock_names(keys, true);
   for run in select * from belfry.runs r where r.id = any (run_ids) and r.state < 'running' order by r.id loop
-    perform belfry.end_run(run, 'cancelled', now_ms);
-  end loop;
-  return keys;
-end $$;
-
--- Takes older ticks back that never began, under a policy that drops what was missed. Returns the schedules' keys.
-create or replace function belfry.take_back_missed(progress belfry.schedule_progress[], now_ms bigint) returns text[]
-language plpgsql as $$
-declare
-  run_ids bigint[] := array(
-    select t.id from unnest(progress) p cross join lateral belfry.idle_ticks(array[p.schedule]) t
-    where p.retract_through is not null and t.attempt = 0 and t.tick <= p.retract_through
-    order by t.id);
-  keys text[];
-  run belfry.runs;
-begin
-  perform belfry.take_runs(run_ids);
-  keys := array(select r.key from belfry.runs r where r.id = any (run_ids) and r.key is not null);
-  perform belfry.lock_names(keys, true);
-  for run in select * from belfry.runs r where r.id = any (run_ids) and r.state < 'running' order by r.id loop
-    perform belfry.end_run(run, 'skipped', now_ms, 'missed');
+    perform belfry.end_run(run, final_state, now_ms, why);
   end loop;
   return keys;
 end $$;
