@@ -8,7 +8,7 @@ import { rolldown } from 'rolldown'
 const file = fileURLToPath(new URL('../dist/cli/commands/next.js', import.meta.url))
 const inside = [
   /\/dist\/time\/(?!error\.js$)/,
-  /\/dist\/cli\/(commands\/next|settings\/config-file|terminal\/(human-time|style|quote-path)|operator\/client-options)\.js$/,
+  /\/dist\/cli\/(commands\/next|settings\/config-file|terminal\/(clean-text|human-time|style|quote-path)|operator\/client-options)\.js$/,
   /\/cronstrue\//,
 ]
 

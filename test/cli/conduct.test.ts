@@ -228,6 +228,15 @@ describe('the other commands', () => {
     expect(next.stdout).toMatch(/Mon 2026-03-30 09:00:00 \+02:00/)
     expect(backfilled).toMatchObject({ code: 0, stdout: '2 enqueued\n' })
 
+    const enqueued = await run('enqueue', 'greet', '--payload', '{"name":"Ana"}', '--wait', '60s')
+    expect(enqueued).toMatchObject({ code: 0, stdout: expect.stringMatching(/^run \S+ {2}succeeded\n/) })
+    const later = await run('enqueue', 'greet', '--in', '1h', '--key', 'once', '-o', 'json')
+    expect(JSON.parse(later.stdout)).toMatchObject({ outcome: 'enqueued' })
+    expect(await run('enqueue', 'greet', '--in', '1h', '--key', 'once')).toMatchObject({
+      code: 4,
+      stderr: expect.stringMatching(/^belfry: "greet" was not run: run \S+ has this --key/),
+    })
+
     await run('put', 'h', '--every', '1d', '--job', 'hold')
     const held = JSON.parse((await run('trigger', 'h', '-o', 'json')).stdout) as { runId: string }
     await expect.poll(async () => (await run('locks', '-o', 'jsonl')).stdout, { timeout: 60_000 }).toContain(held.runId)
@@ -255,7 +264,7 @@ describe('the other commands', () => {
 describe('help', () => {
   it('has examples for every command, within 80 columns', async () => {
     const root = await program(ENTRIES.map(({ name }) => name))
-    expect(ENTRIES).toHaveLength(34)
+    expect(ENTRIES).toHaveLength(35)
     const pages: [string, string][] = []
     const collect = (command: Command, name: string) => {
       let page = ''
