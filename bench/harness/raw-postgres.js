@@ -12,7 +12,7 @@ export const RAW_BATCH = 1_000
 
 const TABLES = `
 create table raw.schedules (like raw.belfry_schedules);
-create table raw.runs (like raw.belfry_runs);
+create table raw.runs (like raw.belfry_runs including defaults);
 alter table raw.schedules add primary key (id);
 create index due on raw.schedules (due_at);
 create sequence raw.run_ids;

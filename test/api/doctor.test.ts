@@ -1,8 +1,11 @@
 import { describe, expect, it } from 'vitest'
+import { LOST_WRITES_KIND, lostWritesBody } from '../../src/core/records/lost-writes.js'
+import { plan } from '../../src/core/schedules/plan.js'
 import type { Store } from '../../src/core/store.js'
 import { createBelfry, silentLogger } from '../../src/index.js'
 import { memory } from '../../src/stores/memory/index.js'
 import { manualClock } from '../../src/testing/manual-clock.js'
+import { isoText } from '../../src/time/instant.js'
 
 const JOBS = [{ name: 'digest' }]
 
@@ -45,6 +48,28 @@ describe('the doctor', () => {
         fix: 'start an instance with the role tick',
       },
     ])
+  })
+
+  it('says what to look at when an instance has noticed that the store lost writes', async () => {
+    const { belfry, findings, clock, store } = setup()
+    await belfry.schedules.put('bell', { every: '1s', to: 'kafka', missed: 'all' })
+    const from = clock.now()
+    await clock.advance(3_000)
+    await store.schedules.advance({ limit: 10, lookaheadMs: 0, plan })
+    const report = (until: number, process: string) => {
+      const body = lostWritesBody({ from: from + (process === 'vm:7' ? 1_000 : 0), until, process })
+      return store.records.put({ kind: LOST_WRITES_KIND, id: process, body })
+    }
+    await report(from + 60_000, 'vm:7')
+    await report(from + 70_000, 'vm:8')
+    const [found] = (await findings()).filter(({ name }) => name === 'lost writes')
+    const [start, end] = [from + 1_000, from + 60_000].map((at) => isoText(at))
+    expect(found?.what).toMatch(`the store has lost writes between ${start} and ${end}`)
+    const [second, third] = [2_000, 3_000].map((offset) => `bell-${(from + offset) / 1_000}`)
+    expect(found?.fix).toMatch(`(2 are there: ${third}, ${second})`)
+    expect(found?.fix).toMatch(`until ${end} by the store's clock, new clients may get tokens lower than lost ones`)
+    await clock.advance(60_000)
+    expect((await findings()).find(({ name }) => name === 'lost writes')?.fix).not.toMatch('may get tokens')
   })
 
   it('reports clock skew and differing zone data', async () => {

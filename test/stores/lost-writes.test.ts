@@ -13,6 +13,7 @@ import { sqlite } from '../../src/stores/sqlite/index.js'
 import { key, newRun, Scene } from '../../src/testing/contract/scene.js'
 import { manualClock } from '../../src/testing/manual-clock.js'
 import { type OwnPostgres, ownPostgres } from './own-postgres.js'
+import { type LogLine, recorder } from './recorder.js'
 import { temporaryFile } from './temporary-file.js'
 
 /** Everything that a store gives out as an identity. */
@@ -155,5 +156,38 @@ describe('a Postgres server that lost its last writes, and whose clock is behind
     expect(await planner.advance()).toMatchObject({ recorded: 4 })
     for (const id of ['a', 'b', 'c', 'd']) expect(await planner.runsOf(id)).toHaveLength(1)
     await Promise.all([idle.stop(), busy.stop(), there.close(), fresh.close()])
+  }, 60_000)
+
+  it('is noticed by an instance that was there: it warns once, and the doctor says what to look at', async () => {
+    const lines: LogLine[] = []
+    const warnings = () => lines.filter(({ message }) => /has lost writes/.test(message))
+    const belfry = createBelfry({
+      store: postgres({ url: server.url }),
+      ...{ lease: '10s', heartbeat: '200ms', poll: '100ms', logger: recorder(lines) },
+    })
+    let ticks = 0
+    belfry.job('count', {
+      run: () => {
+        ticks += 1
+      },
+    })
+    await belfry.start()
+    await belfry.schedules.put('bell', { every: '1s', job: 'count' })
+    await server.keepCopy()
+    const before = ticks
+    await expect.poll(() => ticks, { timeout: 20_000 }).toBeGreaterThan(before + 2)
+    await server.restoreCopy()
+    const found = () =>
+      belfry.doctor().then((checks) => checks.find(({ name }) => name === 'lost writes')?.findings ?? [])
+    await eventually(async () => expect(await found()).toHaveLength(1))
+    const [{ what, fix } = { what: '', fix: '' }] = await found()
+    const [, from = '', until = ''] = /between (\S+) and (\S+):/.exec(what) ?? []
+    expect(Date.parse(until) - Date.parse(from)).toBeGreaterThan(1_000)
+    expect(fix).toMatch(/repeat those that are gone; .*nothing has to be done about ids/)
+    await eventually(async () =>
+      expect((await found())[0]?.fix).toMatch(/ran again, under the same event id \(\d+ are there: bell-\d+/),
+    )
+    expect(warnings()).toHaveLength(1)
+    await belfry.stop()
   }, 60_000)
 })

@@ -69,6 +69,7 @@ export async function ownPostgres(settings: Readonly<Record<string, string>> = {
     stop,
     async keepCopy() {
       await stop('fast')
+      rmSync(join(folder, 'copy'), { recursive: true, force: true })
       await copy('data', 'copy')
       await start()
     },

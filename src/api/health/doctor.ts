@@ -9,6 +9,7 @@ import type { Run, Target } from '../../core/runs/run.js'
 import type { Frozen, Store, TargetBacklog } from '../../core/store.js'
 import { isoText } from '../../time/instant.js'
 import { OUTAGE_ADVICE, type UnreachableSink, unreachableSinks } from '../sinks/unreachable-sinks.js'
+import { lostWrites } from './lost-writes.js'
 import { MOST_DUE } from './stats.js'
 import { type Demand, jobs, sinks } from './unserved.js'
 
@@ -57,6 +58,7 @@ export async function doctor(store: Store, clock: Clock): Promise<readonly Check
     await jobs(scene, servedJobs, store, MAX_READ),
     sinks(scene, servedSinks, outageFindings(scene)),
     await keys(scene),
+    await lostWrites(store),
     lateness(scene),
   ]
 }

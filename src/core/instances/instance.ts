@@ -61,5 +61,10 @@ export interface BeatResult {
   readonly lost: readonly string[]
   /** Runs of the request that were asked to cancel. */
   readonly cancel: readonly string[]
+  /**
+   * When the store heard of a living instance before this beat. If that is earlier than the store has answered to the
+   * instance, it has lost its last writes. A store of several servers answers for the first of them.
+   */
+  readonly lastBeatAt?: number
   readonly now: number
 }

@@ -24,6 +24,7 @@
  */
 import type { Clock } from '../../core/clock.js'
 import { failure } from '../../core/errors.js'
+import type { InstanceInfo } from '../../core/instances/instance.js'
 import type { TokenFloor } from '../../core/locks/token.js'
 import type { Logger } from '../../core/logger.js'
 import type { Store } from '../../core/store.js'
@@ -31,6 +32,7 @@ import type { Events } from '../events.js'
 import type { Attempt } from '../runs/attempt.js'
 import { ABORT_WINDOW_MS } from '../runs/worker.js'
 import { type BeatThread, BeatTimes } from './beat-thread.js'
+import { LostWrites } from './lost-writes.js'
 import type { Membership } from './membership.js'
 
 export interface KeeperOptions {
@@ -45,6 +47,7 @@ export interface KeeperOptions {
   readonly attempts: () => ReadonlyMap<string, Attempt>
   readonly claimsSettled: () => number
   readonly beatThread: BeatThread
+  readonly describe: () => Pick<InstanceInfo, 'host' | 'pid'>
   /** Called when the next beat must be sent at once. */
   readonly onBeatWanted: () => void
 }
@@ -61,6 +64,7 @@ export function trustMs(leaseMs: number): number {
 
 export class Keeper {
   readonly #options: KeeperOptions
+  readonly #lostWrites: LostWrites
   #cancelDeadline = () => {}
   #times = new BeatTimes()
   /** Whether the beat that decides after a block is in flight. */
@@ -69,6 +73,7 @@ export class Keeper {
 
   constructor(options: KeeperOptions) {
     this.#options = options
+    this.#lostWrites = new LostWrites(options)
   }
 
   /** One step of the loop: joins the store, or, once joined, sends a beat and acts on the answer. */
@@ -79,7 +84,7 @@ export class Keeper {
   async #join(): Promise<number> {
     const { membership, leaseMs, heartbeatMs, clock, beatThread } = this.#options
     const sentAt = clock.monotonic()
-    await membership.join()
+    this.#lostWrites.joined(await membership.join())
     if (!membership.joined) return 0
     this.#times = beatThread.startBeats(membership.id, leaseMs, heartbeatMs, sentAt)
     this.#watchDeadline()
@@ -91,6 +96,7 @@ export class Keeper {
     const sentAt = clock.monotonic()
     const attempts = [...this.#options.attempts().values()].filter(({ reason }) => reason !== 'lost')
     const { id } = membership
+    const expectedNow = floor.value / 1_000
     const result = await store.instances.beat({
       instance: id,
       leaseMs,
@@ -101,6 +107,7 @@ export class Keeper {
     // The keeper has taken a new id meanwhile, and the answer is about the old one.
     if (id !== membership.id) return 0
     if (!result.alive) return this.#rejoin('the store declared this instance dead')
+    this.#lostWrites.beaten(result, expectedNow)
     this.#times.sent(sentAt)
     this.#watchDeadline()
     abortAll(attempts, new Set(result.lost), 'lost')

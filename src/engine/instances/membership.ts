@@ -27,11 +27,13 @@ export class Membership {
     return this.#joined
   }
 
-  async join(): Promise<void> {
+  /** Returns the store's time. */
+  async join(): Promise<number> {
     const id = this.#id
-    await this.#store.instances.join({ id, ...this.#describe() }, this.#leaseMs)
+    const { now } = await this.#store.instances.join({ id, ...this.#describe() }, this.#leaseMs)
     this.#joined = id === this.#id
     this.#events.emit('instance:joined', { instance: id })
+    return now
   }
 
   /** Takes a new id. The keeper joins under it with its next step. */

@@ -21,6 +21,16 @@ export const instances = area('instances', {
     expect(instance?.joinedAt).toBeLessThan(now)
   },
 
+  'a beat answers when the store heard of the instance before: its last beat, or its join': async (scene) => {
+    await scene.join()
+    const [joined] = await scene.store.instances.list()
+    await scene.elapse(20)
+    const first = await scene.beat('one', [])
+    expect(first.lastBeatAt).toBe(joined?.beatAt)
+    await scene.elapse(20)
+    expect((await scene.beat('one', [])).lastBeatAt).toBe(first.now)
+  },
+
   'jobs stay known after the last instance that ran them has left': async ({ store, join }) => {
     await join()
     await store.instances.leave('one')

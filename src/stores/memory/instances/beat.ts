@@ -13,6 +13,7 @@ export function beatInstance(state: MemoryState, request: BeatRequest): BeatResu
   if (instance === undefined || instance.dead) {
     return { alive: false, lost: attempts.map(({ run }) => run), cancel: [], now: state.now }
   }
+  const lastBeatAt = instance.beatAt
   extendInstance(state, instance, leaseMs)
   noteAlive(state, instance.info)
   instance.claimsSettled = Math.max(instance.claimsSettled, claimsSettled)
@@ -28,6 +29,7 @@ export function beatInstance(state: MemoryState, request: BeatRequest): BeatResu
     alive: true,
     lost: attempts.filter(({ run }) => !own.has(run)).map(({ run }) => run),
     cancel: [...own].filter((id) => state.runs.get(id)?.cancelRequested),
+    lastBeatAt,
     now: state.now,
   }
 }

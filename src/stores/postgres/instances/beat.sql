@@ -6,7 +6,7 @@
 -- Locks: the instance, then as `take_over_attempts`, its declarations.
 create or replace function belfry.beat(
   instance_id text, lease_ms bigint, listed belfry.attempt[], settled_claim bigint,
-  out now_ms bigint, out alive boolean, out own bigint[], out cancelled bigint[], out hints belfry.hint[]
+  out now_ms bigint, out last_beat_at bigint, out alive boolean, out own bigint[], out cancelled bigint[], out hints belfry.hint[]
 ) language plpgsql as $$
 declare
   now_us bigint;
@@ -17,7 +17,7 @@ begin
   perform belfry.durable();
   hints := '{}';
   unheard := array(select a from belfry.unheard_attempts(instance_id, listed, settled_claim) a);
-  select i.app, i.declarations into app_name, declarations_hash from belfry.instances i
+  select i.app, i.declarations, i.beat_at into app_name, declarations_hash, last_beat_at from belfry.instances i
   where i.id = instance_id and not i.dead for no key update;
   alive := found;
   now_us := belfry.now_us();

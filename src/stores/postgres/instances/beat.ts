@@ -1,7 +1,17 @@
 import type { BeatRequest, BeatResult } from '../../../core/instances/instance.js'
 import type { Database } from '../connection/database.js'
 import { runNumber } from '../runs/run-codec.js'
-import { boolean, call, changes, integer, integers, milliseconds, sqlFunction, text } from '../schema/sql-function.js'
+import {
+  boolean,
+  call,
+  changes,
+  integer,
+  integers,
+  milliseconds,
+  optional,
+  sqlFunction,
+  text,
+} from '../schema/sql-function.js'
 import source from './beat.sql'
 import { attemptRows } from './instance-codec.js'
 
@@ -9,13 +19,20 @@ const beat = sqlFunction({
   name: 'beat',
   source,
   takes: { instanceId: text, leaseMs: milliseconds, listed: attemptRows, settledClaim: integer },
-  gives: { nowMs: integer, alive: boolean, own: integers, cancelled: integers, hints: changes },
+  gives: {
+    nowMs: integer,
+    lastBeatAt: optional(integer),
+    alive: boolean,
+    own: integers,
+    cancelled: integers,
+    hints: changes,
+  },
 })
 
 export async function beatInstance(db: Database, request: BeatRequest): Promise<BeatResult> {
   const { instance, leaseMs, attempts, claimsSettled } = request
   db.lease.heard(leaseMs)
-  const { nowMs, alive, own, cancelled, hints } = await call(
+  const { nowMs, lastBeatAt, alive, own, cancelled, hints } = await call(
     db,
     beat,
     { instanceId: instance, leaseMs, listed: attempts, settledClaim: claimsSettled },
@@ -29,6 +46,7 @@ export async function beatInstance(db: Database, request: BeatRequest): Promise<
     alive: true,
     lost: runs.filter((run) => !kept.has(runNumber(run))),
     cancel: runs.filter((run) => toCancel.has(runNumber(run))),
+    ...(lastBeatAt === undefined ? {} : { lastBeatAt }),
     now: nowMs,
   }
 }

@@ -7,6 +7,7 @@
 local instance = instances.load(given.instance)
 if not instance or instance.dead then return reply({ now = now, alive = false }) end
 
+local lastBeatAt = instance.beatAt
 instance.expiresAt, instance.beatAt = now + given.leaseMs, now
 instance.claimsSettled = math.max(instance.claimsSettled, given.claimsSettled)
 instances.save(given.instance, instance)
@@ -31,4 +32,4 @@ end
 for number in pairs(listed) do lost[#lost + 1] = number end
 for _, run in ipairs(unheard) do transitions.takeOver(run, false) end
 commit()
-return reply({ now = now, alive = true, lost = lost, cancel = cancel })
+return reply({ now = now, alive = true, lost = lost, cancel = cancel, lastBeatAt = lastBeatAt })

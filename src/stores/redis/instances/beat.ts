@@ -1,6 +1,6 @@
 import type { BeatRequest, BeatResult } from '../../../core/instances/instance.js'
 import { everywhere, homeOf } from '../cluster/shards.js'
-import { flag, listOf, luaScript, named, number, text } from '../connection/lua-script.js'
+import { flag, listOf, luaScript, maybe, named, number, text } from '../connection/lua-script.js'
 import type { Server } from '../connection/server.js'
 import { runId, runPlace, ticketOf } from '../runs/run-codec.js'
 import source from './beat.lua'
@@ -15,7 +15,7 @@ const beatScript = luaScript({
     claimsSettled: number,
     attempts: listOf(named({ run: text, token: text })),
   },
-  gives: { now: number, alive: flag, lost: listOf(text), cancel: listOf(text) },
+  gives: { now: number, alive: flag, lost: listOf(text), cancel: listOf(text), lastBeatAt: maybe(number) },
 })
 
 /** The beat goes to every shard. An instance that one of them declared dead is dead. */
@@ -38,10 +38,11 @@ export async function beatInstance(server: Server, request: BeatRequest): Promis
     return { ...beat, lost: lostRuns, cancel: beat.cancel.map((each) => runId(shard, each)) }
   })
   const alive = beats.every((beat) => beat.alive)
+  const [{ now = 0, lastBeatAt = now } = {}] = beats
   return {
     alive,
     lost: alive ? [...new Set(beats.flatMap(({ lost }) => lost))] : request.attempts.map(({ run }) => run),
     cancel: alive ? beats.flatMap(({ cancel }) => cancel) : [],
-    now: beats[0]?.now ?? 0,
+    ...{ lastBeatAt, now },
   }
 }

@@ -1,3 +1,6 @@
+-- statement: lastBeat
+select beat_at from belfry_instances where id = :instance;
+
 -- statement: extendInstance
 update belfry_instances
 set beat_at = :now, expires_at = :expiresAt, claims_settled = max(claims_settled, :claimsSettled)

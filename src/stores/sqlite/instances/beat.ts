@@ -8,6 +8,7 @@ import { noteAlive } from './declarations.js'
 
 type Attempt = RunName & { token: number; claim: number; cancel_requested: number }
 const attemptsOf = rows<{ instance: string }, Attempt>(source, 'attemptsOf')
+const lastBeat = row<{ instance: string }, { beat_at: number }>(source, 'lastBeat')
 
 /**
  * Extends the instance's lease, and with it the keys of its runs. The beat lists the attempts that the instance runs. If the
@@ -15,6 +16,7 @@ const attemptsOf = rows<{ instance: string }, Attempt>(source, 'attemptsOf')
  */
 export function beatInstance(tx: Tx, { instance, attempts, leaseMs, claimsSettled }: BeatRequest): BeatResult {
   const { now } = tx
+  const { beat_at: lastBeatAt = now } = lastBeat(tx, { instance }) ?? {}
   if (!extendInstance(tx, instance, leaseMs, claimsSettled)) {
     return { alive: false, lost: attempts.map(({ run }) => run), cancel: [], now }
   }
@@ -30,6 +32,7 @@ export function beatInstance(tx: Tx, { instance, attempts, leaseMs, claimsSettle
     alive: true,
     lost: attempts.filter(({ run }) => !own.has(run)).map(({ run }) => run),
     cancel: cancelled.map(idOf),
+    lastBeatAt,
     now,
   }
 }
