@@ -73,7 +73,8 @@ function compose(options: ParsedOptions): Belfry {
   const schedules = new Schedules(store, catalogue, options.graceMs)
   const runs = new Runs(store, clock, lifecycle.ending)
 
-  const shared = { ...options, store, events, health: new Health(clock, log, events), floor: new TokenFloor(clock) }
+  const health = new Health(clock, log, events)
+  const shared = { ...options, store, events, health, floor: new TokenFloor(clock) }
   const loopWatch = new LoopWatch({
     ...{ clock, log, observe: (ms: number) => metrics.observe('belfry_event_loop_delay_ms', {}, ms) },
     running: () => engine.running,
@@ -94,6 +95,6 @@ function compose(options: ParsedOptions): Belfry {
   const locks = new Locks({ ...shared, keeper, instance: () => engine.instance })
 
   const parts = { options, store, events, metrics, lifecycle, catalogue, declarations, schedules, runs, locks }
-  const belfry = new Belfry({ ...parts, instance: () => engine.instance })
+  const belfry = new Belfry({ ...parts, instance: () => engine.instance, stuckParts: () => health.stuck })
   return belfry
 }

@@ -42,6 +42,7 @@ export interface BelfryParts {
   readonly runs: Runs
   readonly locks: Locks
   readonly instance: () => string
+  readonly stuckParts: () => readonly string[]
 }
 
 export class Belfry implements AsyncDisposable {
@@ -144,6 +145,11 @@ export class Belfry implements AsyncDisposable {
   /** Finds problems, present and coming ones, and names a fix for each. The cost does not grow with the store. */
   doctor(): Promise<readonly Check[]> {
     return doctor(this.#parts.store, this.#parts.options.clock)
+  }
+
+  /** The parts of this instance that have failed several times in a row, such as `ticker`. Their errors are in the log. */
+  get stuckParts(): readonly string[] {
+    return this.#parts.stuckParts()
   }
 
   /** The sinks that instances of this store cannot reach, each with the start of the outage and the last error. */

@@ -3,9 +3,12 @@ import { BelfryError, errorRecord } from '../core/errors.js'
 import type { Logger } from '../core/logger.js'
 import type { Events } from './events.js'
 
-/** A `BelfryError` whose code is not `STORE_…` is a mistake elsewhere, not an outage of the store. */
+/** From so many failures in a row on, a part counts as stuck. A server that restarts causes fewer. */
+const STUCK = 3
+
+/** A `BelfryError` whose code is not `STORE_…` is a mistake elsewhere, and an invalid store answers. */
 function outageText(part: string, error: unknown): string {
-  const own = error instanceof BelfryError && !error.code.startsWith('STORE_')
+  const own = error instanceof BelfryError && (!error.code.startsWith('STORE_') || error.code === 'STORE_INVALID')
   return own
     ? `the ${part} failed: ${error.message}; still trying`
     : 'store unreachable: nothing starts until it answers; still trying'
@@ -16,7 +19,8 @@ export class Health {
   readonly #clock: Clock
   readonly #log: Logger
   readonly #events: Events
-  readonly #failing = new Set<string>()
+  /** How often each failing part has failed in a row. */
+  readonly #failing = new Map<string, number>()
   #since = 0
   #failures = 0
 
@@ -33,7 +37,7 @@ export class Health {
       this.#log.warn({ part, err: errorRecord(error) }, outageText(part, error))
       this.#events.emit('store:unreachable', { error })
     }
-    this.#failing.add(part)
+    this.#failing.set(part, (this.#failing.get(part) ?? 0) + 1)
   }
 
   succeeded(part: string): void {
@@ -42,6 +46,11 @@ export class Health {
     this.#log.info({ downMs, failures: this.#failures }, 'store answers again')
     this.#events.emit('store:recovered', { downMs })
     this.#failures = 0
+  }
+
+  /** The parts that have failed several times in a row. */
+  get stuck(): readonly string[] {
+    return [...this.#failing].filter(([, failures]) => failures >= STUCK).map(([part]) => part)
   }
 
   /** Forgets the failure of a part that has ended. */

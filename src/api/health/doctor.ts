@@ -4,6 +4,7 @@
  */
 import type { Clock } from '../../core/clock.js'
 import type { Check, Finding } from '../../core/diagnosis.js'
+import { BelfryError } from '../../core/errors.js'
 import type { Instance } from '../../core/instances/instance.js'
 import type { Run, Target } from '../../core/runs/run.js'
 import type { Frozen, Store, TargetBacklog } from '../../core/store.js'
@@ -36,6 +37,17 @@ interface Scene extends Demand {
 
 export async function doctor(store: Store, clock: Clock): Promise<readonly Check[]> {
   const own = (await store.diagnose?.()) ?? []
+  try {
+    return [...own, ...(await checks(store, clock))]
+  } catch (error) {
+    // A damaged store cannot be read, and its own checks have found why.
+    const isDamaged = error instanceof BelfryError && error.code === 'STORE_INVALID'
+    if (isDamaged && own.some(({ findings }) => findings.length > 0)) return own
+    throw error
+  }
+}
+
+async function checks(store: Store, clock: Clock): Promise<readonly Check[]> {
   const [instances, frozen, { items: schedules }, { items: unstarted }, backlog, outages] = await Promise.all([
     store.instances.list(),
     store.frozen(),
@@ -51,7 +63,6 @@ export async function doctor(store: Store, clock: Clock): Promise<readonly Check
   const known = { store, clock, now, live, schedules, unstarted, servedJobs, servedSinks, frozen }
   const scene: Scene = { ...known, backlog: backlog.targets, outages }
   return [
-    ...own,
     takingPart(scene),
     await clocks(scene),
     zones(scene),

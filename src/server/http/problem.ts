@@ -13,6 +13,8 @@ export type ServiceCode =
   | 'RATE_LIMITED'
   /** The token may make no more of these. */
   | 'QUOTA_EXCEEDED'
+  /** A part of this instance cannot work. */
+  | 'NOT_READY'
   /** No route has this path. */
   | 'NOT_FOUND'
   | 'LOCK_NOT_FOUND'

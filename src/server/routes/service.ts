@@ -4,6 +4,7 @@ import { cachedRead } from '../../api/cached-read.js'
 import type { Belfry } from '../../belfry.js'
 import type { AuditTrail } from '../audit/audit-trail.js'
 import { openApi } from '../http/open-api.js'
+import { problem } from '../http/problem.js'
 import { content, json } from '../http/reply.js'
 import { type Route, route } from '../http/route.js'
 import { afterCursor, listReply } from '../security/cursors.js'
@@ -75,9 +76,17 @@ function readinessRoute(belfry: Belfry): Route {
   const unreachableSinks = cachedRead(() => belfry.unreachableSinks(), READINESS_MS)
   return route({
     ...{ method: 'get', path: '/readyz', id: 'getReadiness', tag: TAG },
-    summary: 'Whether the store answers, and how many sinks are unreachable.',
-    answers: { 200: { description: 'The store answers.', schema: readiness } },
+    summary: 'Whether the store answers, ticks are recorded and runs start; and how many sinks are unreachable.',
+    answers: { 200: { description: 'The store answers, and this instance can work.', schema: readiness } },
     handle: async () => {
+      // The errors themselves may name servers, and this route needs no authentication.
+      const stuck = belfry.stuckParts
+      if (stuck.length > 0) {
+        throw problem(503, 'NOT_READY', `these parts fail again and again: ${stuck.join(', ')}`, {
+          hint: 'the log of this process and belfry doctor say why',
+          headers: { 'retry-after': '1' },
+        })
+      }
       const { length } = await unreachableSinks()
       return json({ status: 'ok', ...(length === 0 ? {} : { unreachableSinks: length }) })
     },

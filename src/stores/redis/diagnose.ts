@@ -2,7 +2,10 @@
 import type { Check, Finding } from '../../core/diagnosis.js'
 import { everywhere } from './cluster/shards.js'
 import { infoField, lookScript } from './connection/check-server.js'
+import { listOf, luaScript, text } from './connection/lua-script.js'
 import type { Server } from './connection/server.js'
+import keyTypesSource from './schema/key-types.lua'
+import { KEYS, type KeyName } from './schema/keys.js'
 
 interface Look {
   readonly field: (name: string) => string
@@ -10,6 +13,16 @@ interface Look {
   readonly aheadMs: number
   readonly unsureMs: number
 }
+
+const keyTypesScript = luaScript({
+  name: 'schema/key-types',
+  source: keyTypesSource,
+  takes: { names: listOf(text) },
+  gives: { keys: listOf(text), types: listOf(text) },
+})
+
+/** What Redis calls the types of keys. */
+const TYPES: Readonly<Record<string, string>> = { hash: 'hash', set: 'set', 'sorted set': 'zset' }
 
 /** Masters whose clocks differ by more make ticks of one late, or tokens jump when a shard moves. */
 const SKEW_MS = 500
@@ -20,7 +33,30 @@ export async function diagnose(server: Server): Promise<readonly Check[]> {
   const versions = [...new Set(looks.map(versionOf))]
   const shards = looks.length === 1 ? 'one shard' : `${looks.length} shards`
   const store = { name: 'store', about: `${versions.join(' and ')}, ${shards}`, findings: [] }
-  return [store, eviction(looks), clocks(looks), memory(looks)]
+  return [store, await keys(server), eviction(looks), clocks(looks), memory(looks)]
+}
+
+/** The keys of a shard that have no name after them, by the type that Redis gives for them. */
+const FIXED = Object.entries(KEYS).flatMap(([name, about]) => {
+  const [kind = ''] = about.split(':')
+  const type = TYPES[kind]
+  return type === undefined ? [] : [{ name: name as KeyName, type }]
+})
+
+/** Finds keys that another program has overwritten with values of another type. */
+async function keys(server: Server): Promise<Check> {
+  const names = FIXED.map(({ name }) => name)
+  const findings = await everywhere(server, async (shard) => {
+    const { keys, types } = await server.call(keyTypesScript, shard, { names })
+    return FIXED.flatMap(({ type }, at): Finding[] => {
+      const { [at]: found = 'none' } = types
+      if (found === type || found === 'none') return []
+      const key = keys[at] ?? ''
+      const what = `the key ${key} is a ${found}, and the store needs a ${type}: another program has overwritten it`
+      return [{ what, fix: `restore it from a backup, or lose what it held: redis-cli del '${key}'` }]
+    })
+  })
+  return { name: 'stored keys', about: `${names.length} keys in each shard`, findings: findings.flat() }
 }
 
 async function look(server: Server, shard: number): Promise<Look> {

@@ -11,6 +11,11 @@ const NO_CLUSTER: Explanation = ['STORE_INVALID', 'is not a cluster: give its `u
 const NO_DATABASE: Explanation = ['STORE_INVALID', 'has no database of that number: give a smaller one in the URL']
 const IS_CLUSTER: Explanation = ['STORE_INVALID', 'is a node of a cluster: give `nodes`, or a cluster client']
 
+const OVERWRITTEN: Explanation = [
+  'STORE_INVALID',
+  'has a key of the store that another program has overwritten: look for it with belfry doctor, and restore or delete it',
+]
+
 const EXPLANATIONS: Readonly<Record<string, Explanation>> = {
   READONLY: ['STORE_UNREACHABLE', 'is a replica, as after a failover: connect to the primary'],
   OOM: ['STORE_FULL', 'is full: raise maxmemory, or shorten the history; everything goes on when there is space'],
@@ -20,6 +25,7 @@ const EXPLANATIONS: Readonly<Record<string, Explanation>> = {
     'STORE_INVALID',
     'forbids this user a command: allow it to run scripts, on keys and channels with this prefix',
   ],
+  WRONGTYPE: OVERWRITTEN,
   NOAUTH: REFUSES_USER,
   WRONGPASS: REFUSES_USER,
   MOVED: IS_CLUSTER,
@@ -64,7 +70,7 @@ export function storeError(error: unknown, prefix: string): unknown {
   if (error instanceof BelfryError || error instanceof TypeError || !(error instanceof Error)) return error
   const said = errorWord(error)
   const final = isNoCluster(error) ? NO_CLUSTER : isNoDatabase(error) ? NO_DATABASE : undefined
-  if (final === undefined && (said === 'ERR' || said === 'WRONGTYPE')) return error
+  if (final === undefined && said === 'ERR') return error
   const known = final ?? (said === undefined ? undefined : EXPLANATIONS[said])
   const [code, problem] = known ?? UNREACHABLE
   return failure(code, `the Redis server of "${prefix}" ${problem} (${error.message})`, { cause: error })
