@@ -4,9 +4,11 @@
  * from the binaries in the folder `BELFRY_TEST_POSTGRES_BINARIES`, else from the newest on this machine, and installs them
  * if there are none. It is as durable as in production.
  */
-import { execFileSync } from 'node:child_process'
-import { existsSync, readdirSync } from 'node:fs'
+import { execFileSync, spawnSync } from 'node:child_process'
+import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import pg from 'pg'
 import { foundOrInstalled } from './apt-install.js'
 import { startServer, untilReady } from './start-server.js'
 
@@ -64,36 +66,57 @@ export async function startOwnPostgres(settings = {}) {
 }
 
 /**
- * A streaming standby of a running server. It is promoted by `select pg_promote()`.
+ * A streaming standby of a running server of this machine. It is promoted by `select pg_promote()`.
  * @param {string} primary the URL of the primary
  * @param {string} name as the primary knows it (`application_name`)
  * @param {Readonly<Record<string, string>>} [settings]
  * @returns {Promise<import('./start-server.js').OwnServer>}
  */
 export async function startStandby(primary, name, settings = {}) {
-  const binaries = postgresBinaries()
+  const { hostname, port: primaryPort, username } = new URL(primary)
+  const source = `host=${hostname} port=${primaryPort} user=${username} application_name=${name}`
+  const { copy, label } = await copiedCluster(primary)
   return startServer({
     name: `postgres-${name}`,
     signal: 'INT',
     url: (port) => `postgres://belfry@127.0.0.1:${port}/postgres`,
     prepare: ({ folder, port, as }) => {
       const data = join(folder, 'data')
-      const copy = [
-        '-D',
-        data,
-        '-d',
-        `${primary}?application_name=${name}`,
-        '-R',
-        '-X',
-        'stream',
-        '-c',
-        'fast',
-        '--no-sync',
-      ]
-      execFileSync(join(binaries, 'pg_basebackup'), copy, { ...as, stdio: 'pipe' })
-      return [join(binaries, 'postgres'), '-D', data, ...flags({ ...SETTINGS, ...settings, port: String(port) })]
+      execFileSync('mv', [copy, data])
+      for (const [name, input] of Object.entries({ backup_label: label, 'standby.signal': '' })) {
+        execFileSync('tee', [join(data, name)], { ...as, input, stdio: ['pipe', 'ignore', 'inherit'] })
+      }
+      const all = { ...SETTINGS, ...settings, port: String(port), primary_conninfo: source }
+      return [join(postgresBinaries(), 'postgres'), '-D', data, ...flags(all)]
     },
   })
+}
+
+/**
+ * A copy of a running cluster's folder, from which a standby can start. `pg_basebackup` is not among the binaries of all
+ * versions, so this asks the server for a backup as that does.
+ * @param {string} primary
+ */
+async function copiedCluster(primary) {
+  const copy = join(mkdtempSync(join(tmpdir(), 'belfry-standby-')), 'data')
+  const client = new pg.Client({ connectionString: primary })
+  await client.connect()
+  try {
+    const { rows } = await client.query(
+      `select current_setting('data_directory') as source, current_setting('server_version_num')::integer >= 150000 as is_new`,
+    )
+    const [{ source, is_new: isNew }] = rows
+    await client.query(isNew ? `select pg_backup_start('copy', true)` : `select pg_start_backup('copy', true, false)`)
+    // Files may go away while they are copied, which the log makes up for.
+    spawnSync('cp', ['-a', source, copy], { stdio: 'ignore' })
+    const stopped = await client.query(
+      isNew ? 'select labelfile from pg_backup_stop(false)' : 'select labelfile from pg_stop_backup(false, false)',
+    )
+    rmSync(join(copy, 'postmaster.pid'), { force: true })
+    return { copy, label: /** @type {string} */ (stopped.rows[0].labelfile) }
+  } finally {
+    await client.end()
+  }
 }
 
 /** @param {Readonly<Record<string, string>>} settings */

@@ -14,7 +14,7 @@ import { freePort, startServer, untilReady } from './start-server.js'
 const WANTED = {
   what: 'there is no Redis for the tests: set BELFRY_TEST_REDIS to a URL, or install redis-server',
   package_: 'redis-server',
-  find: () => findProgram('redis-server') ?? findProgram('valkey-server'),
+  find: () => process.env.BELFRY_TEST_REDIS_PROGRAM ?? findProgram('redis-server') ?? findProgram('valkey-server'),
 }
 
 const SETTINGS = ['--bind', '127.0.0.1', '--appendonly', 'yes', '--appendfsync', 'everysec', '--save', '']

@@ -86,6 +86,16 @@ it('docs/postgres.md lists these settings', () => {
   expect(listed.filter(known).sort()).toEqual(Object.keys(WORKS).sort())
 })
 
+it('docs/postgres.md lists the versions that the tests run on', () => {
+  const docs = readFileSync(new URL('../../docs/postgres.md', import.meta.url), 'utf8')
+  const listed = /^\| Postgres \|(.*)\|$/m
+    .exec(docs)?.[1]
+    ?.split('|')
+    .map((cell) => cell.trim())
+  const versions = readFileSync(new URL('../versions/versions.json', import.meta.url), 'utf8')
+  expect(listed).toEqual(JSON.parse(versions).postgres)
+})
+
 describe('functions of the app with the names of built-in ones', () => {
   it('are not called when the app puts their schema first later, on connections that Belfry knows', async () => {
     for (const test of contractCases.filter((_, at) => at % 8 === 0)) {
