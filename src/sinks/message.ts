@@ -37,7 +37,7 @@ export interface EncodeRules {
 }
 
 const JSON_TYPE = 'application/json'
-const CLOUD_TYPE = 'application/cloudevents+json; charset=UTF-8'
+const CLOUD_TYPE = 'application/cloudevents+json; charset=utf-8'
 const MODES = ['structured', 'binary'] as const
 const FORMATS = ['plain', 'cloudevents'] as const
 

@@ -134,7 +134,7 @@ describe('the RabbitMQ sink', () => {
     expect(got ? got.properties : undefined).toMatchObject({
       deliveryMode: 2,
       messageId: message.id,
-      contentType: 'application/cloudevents+json; charset=UTF-8',
+      contentType: 'application/cloudevents+json; charset=utf-8',
       headers: { team: 'shop', 'belfry-attempt': '1' },
     })
   })

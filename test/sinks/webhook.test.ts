@@ -87,7 +87,7 @@ describe('a webhook', () => {
 
   it('is a CloudEvent on request, as one document or with its attributes as headers', async () => {
     await hook({ format: 'cloudevents', source: 'https://shop.example' }).send()
-    expect(receiver.last.headers['content-type']).toBe('application/cloudevents+json; charset=UTF-8')
+    expect(receiver.last.headers['content-type']).toBe('application/cloudevents+json; charset=utf-8')
     expect(JSON.parse(receiver.last.body)).toEqual({
       ...{ specversion: '1.0', id: message.id, source: 'https://shop.example', type: 'belfry.tick' },
       ...{ time: message.generated_at, subject: 'größe/1', datacontenttype: 'application/json', data: { a: 1 } },
