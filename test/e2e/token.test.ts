@@ -47,7 +47,7 @@ describe('belfry token', () => {
     const listed = await belfry(['token', 'list', ...store])
     expect(listed.stdout).toMatch(
       new RegExp(
-        `^ID +ROLE +PREFIX +NAME +CREATED \\(UTC\\) +EXPIRES \\(UTC\\)\n${id} +operator +billing/ +ana +20.* 20`,
+        `^ID +ROLE +PREFIX +JOBS +SINKS +NAME +CREATED \\(UTC\\) +EXPIRES \\(UTC\\)\n${id} +operator +billing/ +ana +20.* 20`,
       ),
     )
     expect(listed.stdout).not.toContain(token.slice(-43))
