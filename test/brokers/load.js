@@ -194,10 +194,8 @@ export class Load {
 
   /** How many outages of the sink the log reports. */
   get outages() {
-    const lines = readFileSync(this.#log, 'utf8')
-      .split('\n')
-      .filter((line) => line.includes('"sink'))
-    return lines.filter((line) => line.includes('is unreachable')).length
+    const lines = readFileSync(this.#log, 'utf8').split('\n')
+    return lines.filter((line) => line.includes('sink \\"out\\" is unreachable')).length
   }
 
   /** The last lines of the processes' output. */
