@@ -59,7 +59,7 @@ describe('belfry token', () => {
     const { url } = service
     expect((await curl(`${url}/v1/schedules`)).status).toBe(401)
     expect((await curl(`${url}/v1/schedules`, ...withToken(token))).status).toBe(200)
-    const body = { every: '1h', job: 'x', payload: { card: 'visa-4111' } }
+    const body = { every: '1h', job: 'billing/x', payload: { card: 'visa-4111' } }
     expect((await curl(`${url}/v1/schedules/shop%2F1`, ...withToken(token), ...jsonBody('PUT', body))).status).toBe(403)
     expect((await curl(`${url}/v1/schedules/billing%2F1`, ...withToken(token), ...jsonBody('PUT', body))).status).toBe(
       201,
