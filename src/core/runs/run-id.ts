@@ -7,29 +7,36 @@
  */
 import { randomUUID } from 'node:crypto'
 
-/** So many random bits as hexadecimal digits. A mark fits into the integers of JavaScript. */
+/** 48 random bits. */
 const MARK_DIGITS = 12
 
 const RUN_ID = /^([1-9]\d{0,15})-([0-9a-f]{12})$/
 
 export interface RunName {
   readonly number: number
-  readonly mark: number
+  /** Hexadecimal digits. */
+  readonly mark: string
 }
 
-export function newMark(): number {
-  // The end of a UUID is random.
-  return Number.parseInt(randomUUID().slice(-MARK_DIGITS), 16)
+/** The end of a UUID is random. */
+export function newMark(): string {
+  return randomUUID().slice(-MARK_DIGITS)
 }
 
-export function runId(number: number | string, mark: number): string {
-  return `${number}-${mark.toString(16).padStart(MARK_DIGITS, '0')}`
+export function runId(number: number | string, mark: string): string {
+  return `${number}-${mark}`
 }
 
 /** Undefined for a text that is no id of a run. */
 export function readRunId(id: string): RunName | undefined {
-  const [, number, mark = ''] = RUN_ID.exec(id) ?? []
-  return number === undefined ? undefined : { number: Number(number), mark: Number.parseInt(mark, 16) }
+  const [, number, mark] = RUN_ID.exec(id) ?? []
+  return number === undefined || mark === undefined ? undefined : { number: Number(number), mark }
+}
+
+/** The number in an id, where a token tells the run's attempts apart; 0, which no run has, for any other text. */
+export function runNumber(id: string): number {
+  const number = Number(id.slice(0, Math.max(id.indexOf('-'), 0)))
+  return Number.isSafeInteger(number) && number > 0 ? number : 0
 }
 
 /** Where a list of runs goes on: behind an id, or behind a number alone. 0, before all runs, for any other text. */

@@ -1,6 +1,6 @@
 import type { BeatRequest, BeatResult } from '../../../core/instances/instance.js'
+import { runNumber } from '../../../core/runs/run-id.js'
 import type { Database } from '../connection/database.js'
-import { runNumber } from '../runs/run-codec.js'
 import {
   boolean,
   call,

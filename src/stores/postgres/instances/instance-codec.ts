@@ -1,7 +1,7 @@
 /** Instances, jobs and declarations as rows. */
 import type { AttemptRef, Instance, InstanceInfo, JobInfo } from '../../../core/instances/instance.js'
+import { runNumber } from '../../../core/runs/run-id.js'
 import type { DeclaredSet } from '../../../core/store.js'
-import { runNumber } from '../runs/run-codec.js'
 import { columnsOf, integer, json, listOf, optional, type RowCodec, text } from '../schema/sql-function.js'
 
 const instances = columnsOf({ info: json<InstanceInfo>(), joinedAt: integer, beatAt: integer, expiresAt: integer })

@@ -3,11 +3,12 @@ import type { CancelResult } from '../../../core/store.js'
 import type { Database } from '../connection/database.js'
 import { call, changes, integer, sqlFunction, text } from '../schema/sql-function.js'
 import source from './cancel.sql'
+import { mark } from './run-codec.js'
 
 const cancel = sqlFunction({
   name: 'cancel_run',
   source,
-  takes: { runId: integer, runMark: integer },
+  takes: { runId: integer, runMark: mark },
   gives: { outcome: text, hints: changes },
 })
 

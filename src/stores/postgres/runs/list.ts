@@ -5,13 +5,13 @@ import type { Run } from '../../../core/runs/run.js'
 import { numberAfter, readRunId } from '../../../core/runs/run-id.js'
 import type { Page, RunQuery } from '../../../core/store.js'
 import type { Database } from '../connection/database.js'
-import { runCodec } from './run-codec.js'
+import { mark, runCodec } from './run-codec.js'
 
 const GET = `select ${runCodec.select('r')} from belfry.runs r where r.id = $1 and r.mark = $2`
 
 export async function getRun(db: Database, id: string): Promise<Run | undefined> {
   const name = readRunId(id)
-  const [row] = name === undefined ? [] : await db.read(GET, [name.number, name.mark])
+  const [row] = name === undefined ? [] : await db.read(GET, [name.number, mark.encode(name.mark)])
   return row === undefined ? undefined : runCodec.read(row)
 }
 

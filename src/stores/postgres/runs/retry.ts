@@ -3,11 +3,12 @@ import type { RetryResult } from '../../../core/store.js'
 import type { Database } from '../connection/database.js'
 import { call, integer, sqlFunction, text } from '../schema/sql-function.js'
 import source from './retry.sql'
+import { mark } from './run-codec.js'
 
 const retry = sqlFunction({
   name: 'retry_run',
   source,
-  takes: { runId: integer, runMark: integer },
+  takes: { runId: integer, runMark: mark },
   gives: { outcome: text },
 })
 

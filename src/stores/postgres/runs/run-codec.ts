@@ -4,7 +4,7 @@ import type { ErrorRecord } from '../../../core/errors.js'
 import type { SkipReason } from '../../../core/policies.js'
 import type { RunKey } from '../../../core/runs/key.js'
 import type { Keep, NewRun, Origin, Run, RunState, WaitsFor } from '../../../core/runs/run.js'
-import { readRunId, runId } from '../../../core/runs/run-id.js'
+import { readRunId, runId, runNumber } from '../../../core/runs/run-id.js'
 import { fromText, targetName, targetOf, targetOptions, toText } from '../../../core/runs/stored-text.js'
 import type { Unfinished } from '../../../core/schedules/plan.js'
 import type { Settlement, Stamp } from '../../../core/store.js'
@@ -14,10 +14,17 @@ import { columnsOf, flag, integer, json, listOf, optional, type RowCodec, text, 
 /** A JSON value as stored text. */
 export const stored = { decode: (value: string | null): Json => fromText(value ?? 'null') }
 
+/** A run's mark: a bigint in its table, hexadecimal digits in its id. */
+export const mark = {
+  ...integer,
+  encode: (digits: string): unknown => Number.parseInt(digits, 16),
+  decode: (value: string | null): string => Number(value).toString(16).padStart(12, '0'),
+}
+
 /** What others see of a run. */
 const columns = columnsOf({
   id: integer,
-  mark: integer,
+  mark,
   target: text,
   options: optional(text),
   origin: word<Origin>(),
@@ -52,20 +59,25 @@ const columns = columnsOf({
 export const runCodec: RowCodec<Run> = { select: columns.select, read: toRun }
 
 function toRun(row: Row): Run {
-  const { id, mark, target, options, key, keyLimit = 1, keyWhenBusy = 'wait', result, ...run } = columns.read(row)
+  const {
+    id,
+    mark: digits,
+    target,
+    options,
+    key,
+    keyLimit = 1,
+    keyWhenBusy = 'wait',
+    result,
+    ...run
+  } = columns.read(row)
   return {
     ...run,
-    id: runId(id, mark),
+    id: runId(id, digits),
     target: targetOf(target, options ?? null),
     ...(key === undefined ? {} : { key: { name: key, limit: keyLimit, whenBusy: keyWhenBusy } }),
     // What a transaction committed shows when the run has ended.
     ...(result === undefined || run.state !== 'succeeded' ? {} : { result }),
   }
-}
-
-/** The number in a run's id; 0, which no run has, for a text that is no id. Attempts are told apart by their tokens. */
-export function runNumber(id: string): number {
-  return readRunId(id)?.number ?? 0
 }
 
 /** The key as its columns. */
@@ -108,7 +120,7 @@ export const settlementRows = listOf('settlement', ({ run, token, outcome }: Set
 /** Keys of runs, as `belfry.stamp`. */
 export const stampRows = listOf('stamp', ({ run, key }: Stamp) => {
   const name = readRunId(run)
-  return { run: name?.number, mark: name?.mark, ...keyColumns(key) }
+  return { run: name?.number, mark: name === undefined ? undefined : mark.encode(name.mark), ...keyColumns(key) }
 })
 
 /** A schedule's unfinished runs, of the text that a plan is compared with before it is written: `[["ready",false,7]]`. */

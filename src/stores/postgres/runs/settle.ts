@@ -1,7 +1,8 @@
+import { runNumber } from '../../../core/runs/run-id.js'
 import type { Settlement, SettleResult } from '../../../core/store.js'
 import type { Database } from '../connection/database.js'
 import { call, changes, integers, sqlFunction } from '../schema/sql-function.js'
-import { runNumber, settlementRows } from './run-codec.js'
+import { settlementRows } from './run-codec.js'
 import source from './settle.sql'
 
 const settle = sqlFunction({

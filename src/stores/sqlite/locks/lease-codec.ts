@@ -8,7 +8,7 @@ export type LeaseRow = {
   readonly token: number
   /** Set for a run's key. */
   readonly run: number | null
-  readonly run_mark: number | null
+  readonly run_mark: string | null
   readonly instance: string | null
   readonly acquired_at: number
   readonly expires_at: number

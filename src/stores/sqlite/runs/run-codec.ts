@@ -10,7 +10,7 @@ import { fromText, targetName, targetOf, targetOptions, toText } from '../../../
 /** The columns are explained in `schema/tables.sql`. Flags are 1 or 0. */
 export type RunRow = {
   readonly id: number
-  readonly mark: number
+  readonly mark: string
   state: RunState
   waits_for: WaitsFor | null
   reason: SkipReason | null

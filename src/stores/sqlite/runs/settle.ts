@@ -1,6 +1,6 @@
 import type { Json } from '../../../core/checks/json.js'
 import type { Outcome } from '../../../core/runs/run.js'
-import { readRunId } from '../../../core/runs/run-id.js'
+import { runNumber } from '../../../core/runs/run-id.js'
 import { toText } from '../../../core/runs/stored-text.js'
 import type { Settlement, SettleResult } from '../../../core/store.js'
 import type { SqliteFile } from '../connection/file.js'
@@ -30,13 +30,12 @@ export async function settleRuns(file: SqliteFile, settlements: readonly Settlem
 function settleStep(tx: Tx, settlements: readonly Settlement[]): SettleResult[] {
   const ended = succeedPlain(tx, settlements.flatMap(successOf))
   return settlements.map((settlement) =>
-    ended.get(settlement.run) === settlement.token ? 'settled' : settleRun(tx, settlement),
+    ended.get(runNumber(settlement.run)) === settlement.token ? 'settled' : settleRun(tx, settlement),
   )
 }
 
 function successOf({ run: id, token, outcome }: Settlement): Success[] {
-  const run = readRunId(id)?.number
-  return outcome.kind === 'succeeded' && run !== undefined ? [{ run, token, result: resultOf(outcome) }] : []
+  return outcome.kind === 'succeeded' ? [{ run: runNumber(id), token, result: resultOf(outcome) }] : []
 }
 
 function settleRun(tx: Tx, { run: id, token, outcome }: Settlement): SettleResult {

@@ -31,7 +31,7 @@ from json_each(:attempts) as given
 where belfry_runs.id = given.value ->> 'run' and token = given.value ->> 'token'
   and state = 'running' and belfry_runs.key is null and dedupe is null and committed = 0 and keep = 'all'
   and not exists (select 1 from belfry_runs w where w.schedule = belfry_runs.schedule and w.waits_for = 'overlap')
-returning belfry_runs.id, belfry_runs.mark, belfry_runs.token;
+returning belfry_runs.id, belfry_runs.token;
 
 -- statement: forgetPlain
 -- The same for runs that the history does not keep.
@@ -39,7 +39,7 @@ delete from belfry_runs
 where (id, token) in (select value ->> 'run', value ->> 'token' from json_each(:attempts))
   and state = 'running' and key is null and dedupe is null and committed = 0 and keep <> 'all'
   and not exists (select 1 from belfry_runs w where w.schedule = belfry_runs.schedule and w.waits_for = 'overlap')
-returning id, mark, token;
+returning id, token;
 
 -- statement: forgetRun
 delete from belfry_runs where id = :id;

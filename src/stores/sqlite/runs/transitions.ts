@@ -22,7 +22,7 @@ import type { On, Tx } from '../connection/tx.js'
 import { releaseRunKey } from '../locks/release.js'
 import { addSkip } from '../schedules/skips.js'
 import { closeDedupe, openDedupe } from './dedupe.js'
-import { flag, idOf, keyColumns, type RunName, type RunRow } from './run-codec.js'
+import { flag, keyColumns, type RunRow } from './run-codec.js'
 import source from './transitions.sql'
 
 export const runById = row<{ id: number }, RunRow>(source, 'runById')
@@ -179,19 +179,19 @@ export interface Success {
   readonly result: string | null
 }
 
-type Ended = RunName & { token: number }
+type Ended = { id: number; token: number }
 const succeedKept = rows<{ attempts: string }, Ended>(source, 'succeedPlain')
 const forgetPlain = rows<{ attempts: string }, Ended>(source, 'forgetPlain')
 
 /**
- * Ends the attempts that are current and free nothing, and returns the token of each by its run. One by one they take three
+ * Ends the attempts that are current and free nothing, and returns the token of each by its run's number. One by one they take three
  * times as long, and bench `runs` loses a quarter of its rate.
  */
-export function succeedPlain(tx: Tx, successes: readonly Success[]): ReadonlyMap<string, number> {
+export function succeedPlain(tx: Tx, successes: readonly Success[]): ReadonlyMap<number, number> {
   if (successes.length === 0) return new Map()
   const attempts = JSON.stringify(successes)
   const kept = succeedKept(tx, { attempts })
   const forgotten = kept.length < successes.length ? forgetPlain(tx, { attempts }) : []
   tx.wakes.add('settled')
-  return new Map([...kept, ...forgotten].map((run) => [idOf(run), run.token]))
+  return new Map([...kept, ...forgotten].map(({ id, token }) => [id, token]))
 }

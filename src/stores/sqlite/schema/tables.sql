@@ -54,7 +54,7 @@ create table belfry_skips (
 
 create table belfry_runs (
   id integer primary key autoincrement,         -- the number in the id that users see; grows from run to run
-  mark integer not null default (random() & 0xffffffffffff),  -- the random part of that id
+  mark text not null default (lower(hex(randomblob(6)))),     -- the random part of that id
   state text not null,            -- waiting, ready, running, succeeded, failed, cancelled, skipped
   waits_for text,                 -- of a waiting run: stamp, overlap, key
   reason text,                    -- of a skipped run
@@ -101,7 +101,7 @@ create table belfry_dedupes (
   target text not null,
   dedupe text not null,
   run integer not null,
-  mark integer not null,          -- of the run, which the history may not keep
+  mark text not null,             -- of the run, which the history may not keep
   until integer,                  -- null while the run is unfinished
   primary key (target, dedupe)
 ) without rowid;

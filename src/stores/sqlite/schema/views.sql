@@ -25,7 +25,7 @@ select target, priority, first_at from queues;
 
 create view belfry_run as
 select
-  printf('%d-%012x', id, mark) as id,
+  id || '-' || mark as id,
   state,
   coalesce(waits_for, reason) as because,
   target,
@@ -75,7 +75,7 @@ select
   case when released then 'released' when expires_at > unixepoch('subsec') * 1000 then 'held' else 'expired' end as state,
   holder,
   token,
-  case when run_mark is not null then printf('%d-%012x', run, run_mark) end as run,
+  run || '-' || run_mark as run,
   instance,
   strftime('%Y-%m-%dT%H:%M:%fZ', acquired_at / 1000.0, 'unixepoch') as acquired_at,
   strftime('%Y-%m-%dT%H:%M:%fZ', expires_at / 1000.0, 'unixepoch') as expires_at

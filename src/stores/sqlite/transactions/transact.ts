@@ -10,7 +10,7 @@
 import { type Json, toJson } from '../../../core/checks/json.js'
 import { failure } from '../../../core/errors.js'
 import type { AttemptRef } from '../../../core/instances/instance.js'
-import { readRunId } from '../../../core/runs/run-id.js'
+import { runNumber } from '../../../core/runs/run-id.js'
 import { fromText, toText } from '../../../core/runs/stored-text.js'
 import type { TransactResult } from '../../../core/store.js'
 import type { Connection } from '../connection/connection.js'
@@ -33,8 +33,7 @@ export function transactRun(
 ): TransactResult | { readonly error: unknown } {
   // An async callback is refused before it begins: on the user's handle, writes after its first await could not be undone.
   if (Object.prototype.toString.call(work) === '[object AsyncFunction]') return { error: promiseRefused() }
-  const number = readRunId(id)?.number
-  if (number === undefined) return 'stale'
+  const number = runNumber(id)
   db.begin()
   try {
     const result = perform(db, number, token, work)
