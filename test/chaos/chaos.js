@@ -9,11 +9,13 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createBelfry } from '../../dist/index.js'
+import { AcknowledgedEnqueues } from './acknowledged.js'
 import { monotonicMs } from './monotonic.js'
 import { describeFault, planFaults } from './plan.js'
 import { SOLO, scheduleInput } from './schedules.js'
 import { openStoreSetup } from './store-setups.js'
 import { makeEffectsTable, openStore, readEffects } from './stores.js'
+import { tolerate } from './tolerate.js'
 import { verify } from './verify.js'
 import { WorkerProcesses } from './worker-processes.js'
 
@@ -72,6 +74,7 @@ export async function chaos({ store: kind, seconds, processes, schedules, seed, 
   const store = await openStore(setup.store)
   const operator = createBelfry({ store, roles: [], logger: { debug() {}, info() {}, warn() {}, error() {} } })
   operator.job('solo', { ...SOLO, run: () => {} })
+  const enqueues = new AcknowledgedEnqueues(operator.job('enqueued', { run: () => {} }))
   await operator.start()
   await makeEffectsTable(setup.store)
   const history = new History()
@@ -80,7 +83,9 @@ export async function chaos({ store: kind, seconds, processes, schedules, seed, 
   try {
     const ids = Array.from({ length: schedules }, (_, at) => `s/${at}`)
     await operator.schedules.putMany(ids.map((id, at) => /** @type {const} */ ([id, scheduleInput(at)])))
+    enqueues.begin()
     await injectFaults({ plan, seconds, workers, setup, store, operator, history, say })
+    await enqueues.end()
     await killBusiestWorker(operator, workers, leaseMs, say)
     say('coming to rest')
     for (const id of ids) await retried(() => operator.schedules.pause(id))
@@ -89,8 +94,8 @@ export async function chaos({ store: kind, seconds, processes, schedules, seed, 
     const lines = readLines(log)
     const effects = store.supports.transactions ? await readEffects(setup.store) : undefined
     const skews = Array.from({ length: processes }, (_, at) => setup.skewOf(at))
-    const { clockErrorMs, frozenHoldsStore } = setup
-    return await verify({
+    const { clockErrorMs, frozenHoldsStore, losses = 'nothing' } = setup
+    const findings = await verify({
       operator,
       ids,
       lines,
@@ -102,7 +107,12 @@ export async function chaos({ store: kind, seconds, processes, schedules, seed, 
       clockErrorMs,
       frozenHoldsStore,
     })
+    const lostEnqueues = await enqueues.compare(operator, findings.violations)
+    if (lostEnqueues > 0) findings.violations.push(`${lostEnqueues} acknowledged enqueues are lost`)
+    Object.assign(findings.counts, { enqueues: enqueues.count, lostEnqueues })
+    return tolerate(findings, losses)
   } finally {
+    await enqueues.end()
     await workers.killAll()
     await operator.stop()
     await setup.close()

@@ -53,6 +53,11 @@ class Connection {
     return this.#faults.swallows !== undefined && (this.#isSilent.request || this.#isSilent.reply)
   }
 
+  /** From now on this connection carries nothing, and neither side learns why. */
+  vanish() {
+    this.#isSilent = { request: true, reply: true }
+  }
+
   /** Ends the silence of the network: now a side learns that the other has closed. */
   heal() {
     if (this.client.closed || this.server.closed) this.destroy()
@@ -112,7 +117,7 @@ class Connection {
  */
 
 /**
- * @param {number} upstream a port of this machine
+ * @param {number | (() => number)} upstream a port of this machine, asked for each connection
  * @param {() => number} random
  */
 export async function proxy(upstream, random) {
@@ -128,7 +133,13 @@ export async function proxy(upstream, random) {
       return
     }
     const onGone = () => connections.delete(connection)
-    const connection = new Connection(client, connect(upstream, '127.0.0.1'), random, faults, onGone)
+    const connection = new Connection(
+      client,
+      connect(typeof upstream === 'number' ? upstream : upstream(), '127.0.0.1'),
+      random,
+      faults,
+      onGone,
+    )
     connections.add(connection)
   }).listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -153,6 +164,10 @@ export async function proxy(upstream, random) {
     /** @param {number} ms */
     delay(ms) {
       faults.delayMs = ms
+    },
+    /** Makes all open connections silent for good. New ones work. */
+    vanish() {
+      for (const connection of connections) connection.vanish()
     },
     /** Drops all data in this direction; connections stay open. @param {Way} way */
     swallow(way) {

@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { chaos } from './chaos.js'
+import { FAILOVERS } from './failover-setup.js'
 import { repeatCommand } from './repeat-command.js'
 
 /** The default number of processes and schedules for each store. */
@@ -20,6 +21,7 @@ const { values } = parseArgs({
   options: {
     store: { type: 'string', default: 'sqlite' },
     liveness: { type: 'string' },
+    failover: { type: 'string' },
     pgbouncer: { type: 'boolean', default: false },
     minutes: { type: 'string', default: '2' },
     seed: { type: 'string', default: String(Date.now() % 1_000_000) },
@@ -34,6 +36,7 @@ if (values.pgbouncer && store !== 'postgres') {
   console.error('--pgbouncer is there for --store postgres')
   process.exit(2)
 }
+const failover = failoverNamed(values.failover)
 if (values.stress) {
   if (values.store !== 'postgres') {
     console.error('--stress is there for --store postgres')
@@ -50,6 +53,7 @@ const byDefault = STORES[store]
 const settings = {
   store,
   ...(liveness === undefined ? {} : { liveness }),
+  ...(failover === undefined ? {} : { failover }),
   isPooled: values.pgbouncer,
   seconds: Number(values.minutes) * 60,
   processes: Number(values.processes ?? byDefault.processes),
@@ -76,6 +80,7 @@ console.log('nothing lost, nothing twice, nothing overlapping')
 /** @returns {import('./store-setups.js').StoreSetupKind} */
 function setupKind() {
   if (store === 'sqlite') return { name: store, path: join(folder, 'belfry.db') }
+  if (store === 'postgres' && failover !== undefined) return { name: store, failover }
   if (store === 'postgres')
     return { name: store, ...(liveness === undefined ? {} : { liveness }), isPooled: values.pgbouncer }
   return { name: store }
@@ -85,6 +90,14 @@ function setupKind() {
 function livenessNamed(name) {
   if (name === undefined || (store === 'postgres' && (name === 'lease' || name === 'advisory'))) return name
   console.error('--liveness is lease or advisory, and there for --store postgres')
+  process.exit(2)
+}
+
+/** @param {string | undefined} name @returns {import('./failover-setup.js').Failover | undefined} */
+function failoverNamed(name) {
+  const found = FAILOVERS.find((failover) => failover === name)
+  if (name === undefined || (found !== undefined && store === 'postgres')) return found
+  console.error(`--failover is one of ${FAILOVERS.join(', ')}, and there for --store postgres`)
   process.exit(2)
 }
 

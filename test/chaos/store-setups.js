@@ -4,6 +4,7 @@
 import { startPgBouncer } from '../servers/pgbouncer.js'
 import { startOwnPostgres } from '../servers/postgres.js'
 import { clockSkews } from './clock-skews.js'
+import { failoverSetup } from './failover-setup.js'
 import { CONNECTION_FAULTS, PROCESS_FAULTS } from './plan.js'
 import { injectConnectionFault, proxy } from './proxy.js'
 import { randomFrom } from './random.js'
@@ -18,6 +19,7 @@ import { clusterSetup, redisSetup } from './redis-setups.js'
  * @property {readonly import('./plan.js').FaultKind[]} outages faults after which all processes must recover without a restart
  * @property {number} leaseMs of the processes
  * @property {number} clockErrorMs the largest difference between the store's own clocks
+ * @property {'nothing' | 'last writes' | 'one primary'} [losses] what its faults may undo; nothing by default
  * @property {boolean} frozenHoldsStore whether a frozen process can block all writes of the others
  * @property {StoreKind} store for the operator, without faults
  * @property {(at: number) => StoreKind} storeOf for the process in a slot, through its proxy if there is one
@@ -27,7 +29,7 @@ import { clusterSetup, redisSetup } from './redis-setups.js'
  * @property {() => Promise<void>} close
  *
  * @typedef {{ name: 'sqlite', path: string }} SqliteSetup
- * @typedef {{ name: 'postgres', liveness?: import('./stores.js').Liveness, isPooled?: boolean }} PostgresSetup
+ * @typedef {{ name: 'postgres', liveness?: import('./stores.js').Liveness, isPooled?: boolean, failover?: import('./failover-setup.js').Failover }} PostgresSetup
  * @typedef {SqliteSetup | PostgresSetup | { name: 'redis' | 'redis-cluster' }} StoreSetupKind
  */
 
@@ -42,7 +44,9 @@ export async function openStoreSetup(kind, processes, seed) {
     case 'sqlite':
       return sqliteSetup(kind)
     case 'postgres':
-      return postgresSetup(processes, seed, kind)
+      return kind.failover === undefined
+        ? postgresSetup(processes, seed, kind)
+        : failoverSetup(processes, seed, kind.failover)
     case 'redis':
       return redisSetup(processes, seed)
     case 'redis-cluster':

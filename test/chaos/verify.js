@@ -171,12 +171,16 @@ async function skippedTicks(operator, id, from, to) {
  */
 function checkLog(lines, runs, violations) {
   const runOfEvent = new Map()
+  const eventOfRun = new Map()
   const starts = new Set()
   const settled = new Set()
   for (const { kind, run = '', event, attempt, token } of lines) {
     if (kind === 'start') {
       if (runOfEvent.has(event) && runOfEvent.get(event) !== run) violations.push(`event ${event} belongs to two runs`)
       runOfEvent.set(event, run)
+      // Whatever was lost: who dedupes by the id must never drop a real event.
+      if ((eventOfRun.get(run) ?? event) !== event) violations.push(`the id ${run} was given to two runs`)
+      eventOfRun.set(run, event)
       if (starts.has(`${run}/${attempt}`)) violations.push(`attempt ${attempt} of run ${run} started twice`)
       starts.add(`${run}/${attempt}`)
     } else if (kind === 'settled') {

@@ -45,6 +45,7 @@ const retry = /** @type {const} */ ({ attempts: 1_000, backoff: 'fixed', delay: 
 belfry.job('quick', { run: (context) => work(context, 30) })
 belfry.job('brief', { run: (context) => work(context, 600) })
 belfry.job('slow', { run: (context) => work(context, 2_000) })
+belfry.job('enqueued', { run: () => {} })
 belfry.job('solo', { ...SOLO, retry, run: (context) => alone(context, 300) })
 belfry.job('picky', { exclusive: { by: ['key'], whenBusy: 'skip' }, retry, run: (context) => alone(context, 1_000) })
 
@@ -86,7 +87,9 @@ function outcomeOf(/** @type {unknown} */ written) {
   return written instanceof Promise ? written.then(() => null) : null
 }
 
-belfry.on('run:succeeded', ({ run }) => note({ kind: 'settled', run: run.id, token: run.token, key: run.key?.name }))
+belfry.on('run:succeeded', ({ run: { id, token, key, schedule } }) => {
+  if (schedule !== undefined) note({ kind: 'settled', run: id, token, key: key?.name })
+})
 belfry.on('run:stale', ({ run }) => note({ kind: 'stale', run: run.id, token: run.token }))
 belfry.on('instance:lost', ({ instance }) => note({ kind: 'lost', instance }))
 
