@@ -4,7 +4,7 @@
  * violations. An id that is used twice, or a token that falls, is never tolerated.
  */
 
-/** What the handlers did is no longer known to the store, or is done again. */
+/** What the handlers did is no longer known to the store, or is done again while the first attempt still runs. */
 const LAST_WRITES = [
   /^run \S+ was settled, and the store does not know it/,
   /^event \S+ belongs to two runs/,
@@ -12,15 +12,12 @@ const LAST_WRITES = [
   /was settled by a stale attempt/,
   /^run \S+ was settled twice/,
   /^\d+ acknowledged enqueues are lost/,
-]
-
-/** Both primaries give out the same run or key. */
-const ONE_PRIMARY = [
-  ...LAST_WRITES,
   / overlapped( for \d+ ms)?$/,
   /, began in this order$/,
-  /^token \d+ of .* was given to/,
 ]
+
+/** Both primaries give out the same key. */
+const ONE_PRIMARY = [...LAST_WRITES, /^token \d+ of .* was given to/]
 
 /** @type {Record<'nothing' | 'last writes' | 'one primary', readonly RegExp[]>} */
 const TOLERATED = { nothing: [], 'last writes': LAST_WRITES, 'one primary': ONE_PRIMARY }

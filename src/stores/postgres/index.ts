@@ -82,7 +82,6 @@ export function postgres(options: PostgresOptions): Store {
     ...(proof === undefined ? {} : { onLost: proof.onLost }),
     ...(clock === systemClock ? { reopen: () => reopen(options, identity, proof) } : {}),
     async open() {
-      await db.clients.expectOne()
       await db.checkServer()
       if (migrate) await migrateSchema(migrationDatabase(pool.used, schema))
       else await checkSchemaVersion(db)

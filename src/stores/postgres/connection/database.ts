@@ -40,7 +40,7 @@ import { KnownLease, replyLimitMs } from '../../../core/connection/reply-limit.j
 import { inSchema } from '../schema/schema-name.js'
 import { type PgClient, type PgPool, type Query, type Row, rawQuery } from './driver.js'
 import { isOfDriver, isWrongIsolation, storeError, troubleOf } from './errors.js'
-import { isInTransaction, leftOpen, PoolClients } from './pool-clients.js'
+import { FIRST_CONNECT_MS, isInTransaction, leftOpen, PoolClients } from './pool-clients.js'
 import { PreparedStatements } from './prepared-statements.js'
 import { type ProofOfLife, unproven } from './proof-of-life.js'
 import { ServerIdentity } from './server-identity.js'
@@ -128,9 +128,9 @@ export class Database {
     })
   }
 
-  /** Run once, before anything else: explains a server that cannot be used. */
+  /** Run once, before anything else: fails soon, and explains a pool or a server that cannot be used. */
   async checkServer(): Promise<void> {
-    await this.attempt(() => this.#withClient(async () => {}))
+    await this.attempt(() => this.#withClient(async () => {}, FIRST_CONNECT_MS))
   }
 
   /** Tells subscribers and other processes what an operation changed, as the database's function returned it. */
@@ -263,8 +263,11 @@ export class Database {
   }
 
   /** A statement that turns out to have run inside a transaction of the app's has done nothing, whatever it answered. */
-  async #withClient<Outcome>(work: (client: PgClient, session: Session) => Promise<Outcome>): Promise<Outcome> {
-    const { client, session } = await this.clients.take()
+  async #withClient<Outcome>(
+    work: (client: PgClient, session: Session) => Promise<Outcome>,
+    connectMs?: number,
+  ): Promise<Outcome> {
+    const { client, session } = await this.clients.take(connectMs)
     let isUsable = false
     try {
       const outcome = await work(client, session)

@@ -5,7 +5,7 @@
  * A connection that only listens would never notice that it is half-open. So it sends a statement every 10 s, and at once
  * when a connection of the pool has become silent. When no answer comes within 5 s, the connection is replaced.
  */
-import { type Clock, NO_ALARM, setAlarm, sleep } from '../../../core/clock.js'
+import { type Clock, setAlarm, sleep } from '../../../core/clock.js'
 import { inTime } from '../../../core/connection/in-time.js'
 import type { DirectClient } from './driver.js'
 import { driven } from './errors.js'
@@ -29,12 +29,12 @@ export interface DirectOptions {
 }
 
 interface Connected {
-  readonly broken: Promise<void>
+  /** Fires as soon as the connection breaks. */
+  readonly broken: AbortController
   /** Resolves when the connection is closed, which may take long after it broke. */
   readonly closed: Promise<void>
-  readonly drop: () => void
-  /** Sends a statement now. */
-  readonly probe: () => void
+  /** Sends a statement, and gives the connection up if it gets no answer. */
+  readonly probe: () => Promise<void>
 }
 
 const FIRST_WAIT_MS = 100
@@ -72,12 +72,12 @@ export class DirectConnection {
 
   /** Asks now whether the connection still works, and replaces it if not. */
   probe(): void {
-    this.#current?.probe()
+    void this.#current?.probe()
   }
 
   /** Replaces the connection by a new one. */
   drop(): void {
-    this.#current?.drop()
+    this.#current?.broken.abort()
   }
 
   async close(): Promise<void> {
@@ -103,7 +103,7 @@ export class DirectConnection {
     const { clock } = this.#options
     for (let waitMs = FIRST_WAIT_MS; !signal.aborted; waitMs = Math.min(waitMs * 2, MAX_WAIT_MS)) {
       if (this.#current !== undefined) {
-        await this.#current.broken
+        await fired(this.#current.broken.signal)
         waitMs = FIRST_WAIT_MS
       }
       // Even in a hurry, attempts are never closer than this.
@@ -120,72 +120,46 @@ export class DirectConnection {
   async #connect(): Promise<Connected> {
     const { open, uses, clock } = this.#options
     const client = open()
-    let state: 'opening' | 'ready' | 'broken' = 'opening'
-    const probes = new Probes(clock, client, () => drop())
-    const [broken, closed] = [deferred(), deferred()]
-    const drop = () => {
-      if (isBroken()) return
-      probes.stop()
-      const wasReady = state === 'ready'
-      state = 'broken'
-      if (wasReady) for (const use of uses) use.broken()
-      broken.resolve()
-      client.end().then(closed.resolve, closed.resolve)
-    }
+    const broken = new AbortController()
+    const drop = () => broken.abort()
     client.on('error', drop)
     client.on('end', drop)
+    const closed = fired(broken.signal)
+      .then(() => client.end())
+      .catch(() => {})
     try {
       await driven(client.connect())
       for (const use of uses) await driven(inTime(clock, PREPARE_MS, use.prepare(client)))
-      if (isBroken() || this.#closed.signal.aborted) throw new Error('the direct connection was closed at once')
+      if (broken.signal.aborted || this.#closed.signal.aborted)
+        throw new Error('the direct connection was closed at once')
     } catch (error) {
       drop()
       throw error
     }
-    state = 'ready'
     client.unref?.()
+    broken.signal.addEventListener('abort', () => {
+      for (const use of uses) use.broken()
+    })
     for (const use of uses) use.ready(this.#isFirst)
     this.#isFirst = false
-    probes.later()
-    return { broken: broken.promise, closed: closed.promise, drop, probe: () => probes.now() }
-
-    function isBroken(): boolean {
-      return state === 'broken'
-    }
+    const probe = () => inTime(clock, PROBE_ANSWER_MS, client.query('select 1')).then(() => {}, drop)
+    void probeOften(clock, probe, broken.signal)
+    return { broken, closed, probe }
   }
 }
 
-/** Sends a statement now and then until it is stopped. */
-class Probes {
-  readonly #clock: Clock
-  readonly #client: DirectClient
-  readonly #onSilence: () => void
-  #alarm = NO_ALARM
-  #isStopped = false
-
-  constructor(clock: Clock, client: DirectClient, onSilence: () => void) {
-    this.#clock = clock
-    this.#client = client
-    this.#onSilence = onSilence
+async function probeOften(clock: Clock, probe: () => Promise<void>, signal: AbortSignal): Promise<void> {
+  for (; !signal.aborted; await probe()) {
+    await idle(clock, PROBE_EVERY_MS, signal)
+    if (signal.aborted) return
   }
+}
 
-  later(): void {
-    this.#alarm.close()
-    if (this.#isStopped) return
-    this.#alarm = setAlarm(this.#clock, PROBE_EVERY_MS, () => this.now())
-    this.#alarm.unref()
-  }
-
-  now(): void {
-    this.#alarm.close()
-    if (this.#isStopped) return
-    inTime(this.#clock, PROBE_ANSWER_MS, this.#client.query('select 1')).then(() => this.later(), this.#onSilence)
-  }
-
-  stop(): void {
-    this.#isStopped = true
-    this.#alarm.close()
-  }
+function fired(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve()
+    else signal.addEventListener('abort', () => resolve())
+  })
 }
 
 /** Sleeps until the delay is over or the signal fires, without keeping the process alive. */
@@ -201,12 +175,4 @@ function idle(clock: Clock, delayMs: number, signal: AbortSignal): Promise<void>
     alarm.unref()
     signal.addEventListener('abort', finish)
   })
-}
-
-function deferred(): { readonly promise: Promise<void>; readonly resolve: () => void } {
-  let resolve = () => {}
-  const promise = new Promise<void>((done) => {
-    resolve = done
-  })
-  return { promise, resolve }
 }

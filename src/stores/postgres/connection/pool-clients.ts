@@ -15,15 +15,18 @@ import type { Clock } from '../../../core/clock.js'
 import { inTime, Silence } from '../../../core/connection/in-time.js'
 import { failure } from '../../../core/errors.js'
 import { type PgClient, type PgPool, type Query, type Row, rawQuery, rowsOf } from './driver.js'
-import { driven, isOfDriver, sqlState, troubleOf } from './errors.js'
+import { driven, sqlState, troubleOf } from './errors.js'
 import { errorOf, ignore } from './pool.js'
 import { IDENTITY, type ServerIdentity } from './server-identity.js'
 import { readSession, SESSION, type Session } from './session.js'
 
 /** The app may use all connections for a moment, and the pool has its own limit for opening one. */
 const CONNECT_MS = 30_000
-/** The same when the store is opened. */
-const FIRST_CONNECT_MS = 10_000
+/**
+ * The same when the store is opened. A caller that holds the last connection of the pool for a transaction, and calls
+ * Belfry inside it for the first time, waits for itself.
+ */
+export const FIRST_CONNECT_MS = 10_000
 /** The part of the usual limit that a new connection has while the others are in doubt. */
 const PROBE = 1 / 3
 /** A pooler may lead the same connection to another server later, so it is asked again. */
@@ -54,27 +57,12 @@ export class PoolClients {
   }
 
   /** A client, and what is known of its session. */
-  async take(): Promise<{ readonly client: PgClient; readonly session: Session }> {
+  async take(connectMs = CONNECT_MS): Promise<{ readonly client: PgClient; readonly session: Session }> {
     for (;;) {
-      const limitMs = this.#isInDoubt ? this.#options.promptMs() : CONNECT_MS
-      const client = await this.#connect(limitMs, () => noConnection(limitMs))
+      const client = await this.#connect(this.#isInDoubt ? this.#options.promptMs() : connectMs)
       client.on('error', ignore)
       if (this.#isSuspect(client)) client.release(true)
       else return { client, session: this.#sessionOf(client) ?? (await this.#askSession(client)) }
-    }
-  }
-
-  /**
-   * Fails soon when the pool has no connection to give. A caller that holds its last one for a transaction, and calls
-   * Belfry inside it for the first time, would otherwise wait for itself.
-   */
-  async expectOne(): Promise<void> {
-    try {
-      const client = await this.#connect(FIRST_CONNECT_MS, noFirstConnection)
-      client.release()
-    } catch (error) {
-      // An unreachable server: the first statement retries, and explains it.
-      if (!isOfDriver(error)) throw error
     }
   }
 
@@ -174,12 +162,12 @@ export class PoolClients {
     if (row !== undefined) this.#options.identity.check(client, row)
   }
 
-  #connect(limitMs: number, problem: () => Error): Promise<PgClient> {
+  #connect(limitMs: number): Promise<PgClient> {
     return new Promise((resolve, reject) => {
       let isLate = false
       const cancel = this.#options.clock.after(limitMs, () => {
         isLate = true
-        reject(problem())
+        reject(noConnection(limitMs))
       })
       connect(this.#options.pool)
         .then((client) => (isLate ? client.release() : resolve(client)), reject)
@@ -227,13 +215,6 @@ export function leftOpen(): Error {
 function noConnection(limitMs: number): Error {
   return failure(
     'STORE_UNREACHABLE',
-    `the pool has handed out no connection for ${Math.round(limitMs / 100) / 10} s: all of them are in use, or the server does not answer; make the pool larger, or set connectionTimeoutMillis`,
-  )
-}
-
-function noFirstConnection(): Error {
-  return failure(
-    'STORE_UNREACHABLE',
-    `opening the store: the pool gave no connection for ${FIRST_CONNECT_MS / 1_000} s, so all that it may open (\`max\`) are in use. If one of them is held by a transaction that calls Belfry, call belfry.start() or belfry.now() before that transaction, or raise \`max\``,
+    `the pool gave no connection for ${Math.round(limitMs / 100) / 10} s: all that it may open (\`max\`) are in use, or the server does not answer. If one of them is held by a transaction that calls Belfry for the first time, call belfry.start() or belfry.now() before that transaction; else raise \`max\`, or set connectionTimeoutMillis`,
   )
 }

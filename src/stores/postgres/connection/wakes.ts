@@ -9,7 +9,8 @@
  * Losing a hint is harmless: the poll finds the change.
  */
 import type { Clock } from '../../../core/clock.js'
-import type { Wake, WakeListener } from '../../../core/store.js'
+import { Listeners } from '../../../core/connection/listeners.js'
+import type { Wake } from '../../../core/store.js'
 
 /** What changed. `granted`: a lock was handed to its next waiter; it adds haste to `leases`, and is no wake-up itself. */
 export type Change = Wake | 'granted'
@@ -28,8 +29,8 @@ export function changesIn(text: string): readonly Change[] {
 export class Wakes {
   readonly #clock: Clock
   readonly #notify: ((changes: readonly Change[]) => Promise<void>) | undefined
-  readonly #listeners = new Set<WakeListener>()
-  #local = new Set<Change>()
+  readonly #listeners = new Listeners()
+  readonly subscribe = this.#listeners.subscribe
   #remote = new Set<Change>()
   /** Ends the pause after a NOTIFY. */
   #endPause: (() => void) | undefined
@@ -44,8 +45,7 @@ export class Wakes {
   /** This process changed something. Changes of one microtask are told together. */
   announce = (changes: readonly Change[]): void => {
     if (changes.length === 0) return
-    if (this.#local.size === 0) queueMicrotask(() => this.#tellSubscribers())
-    for (const change of changes) this.#local.add(change)
+    this.heard(changes)
     if (this.#notify === undefined) return
     for (const change of changes) this.#remote.add(change)
     if (this.#endPause === undefined || changes.includes('granted')) this.#send()
@@ -53,34 +53,17 @@ export class Wakes {
 
   /** A lock was handed to a waiter in this process. */
   handedTo(holder: string): void {
-    for (const listener of [...this.#listeners]) listener('leases', holder)
+    this.#listeners.announce([{ handedTo: holder }])
   }
 
   /** Another process changed something; without saying what, it may be anything. */
   heard(changes: readonly Change[] = CHANGES): void {
-    for (const wake of WAKES) {
-      if (changes.includes(wake)) for (const listener of [...this.#listeners]) listener(wake)
-    }
-  }
-
-  subscribe = (listener: WakeListener): (() => void) => {
-    // A function that subscribes twice has two subscriptions.
-    const own: WakeListener = (wake, holder) => listener(wake, holder)
-    this.#listeners.add(own)
-    return () => {
-      this.#listeners.delete(own)
-    }
+    this.#listeners.announce(WAKES.filter((wake) => changes.includes(wake)))
   }
 
   close(): void {
     this.#endPause?.()
     this.#remote.clear()
-  }
-
-  #tellSubscribers(): void {
-    const changes = [...this.#local]
-    this.#local.clear()
-    this.heard(changes)
   }
 
   #send(): void {
