@@ -32,6 +32,10 @@ describe('belfry token', () => {
       'operator',
       '--prefix',
       'billing/',
+      '--jobs',
+      'billing/*,mail',
+      '--max-schedules',
+      '1',
       '--name',
       'ana',
       '--expires',
@@ -40,19 +44,22 @@ describe('belfry token', () => {
     expect(made.code).toBe(0)
     expect(made.stdout).toMatch(/^belfry_[a-z2-7]{12}_[\w-]{43}\n$/)
     expect(made.stderr).toMatch(
-      /^token [a-z2-7]{12}: operator on "billing\/" for "ana", until .* UTC\. It is shown only once:\n$/,
+      /^token [a-z2-7]{12}: operator on "billing\/", jobs "billing\/\*", "mail" for "ana", until .* UTC\. It is shown only once:\n$/,
     )
     const token = made.stdout.trim()
     const id = token.slice(7, 19)
     const listed = await belfry(['token', 'list', ...store])
     expect(listed.stdout).toMatch(
       new RegExp(
-        `^ID +ROLE +PREFIX +JOBS +SINKS +NAME +CREATED \\(UTC\\) +EXPIRES \\(UTC\\)\n${id} +operator +billing/ +ana +20.* 20`,
+        `^ID +ROLE +PREFIX +JOBS +SINKS +NAME +CREATED \\(UTC\\) +EXPIRES \\(UTC\\)\n${id} +operator +billing/ +billing/\\*,mail +ana +20.* 20`,
       ),
     )
     expect(listed.stdout).not.toContain(token.slice(-43))
     expect(JSON.parse((await belfry(['token', 'list', ...store, '-o', 'json'])).stdout)).toEqual([
-      expect.objectContaining({ id, name: 'ana', role: 'operator', prefix: 'billing/' }),
+      expect.objectContaining({
+        ...{ id, name: 'ana', role: 'operator', prefix: 'billing/' },
+        ...{ jobs: ['billing/*', 'mail'], quota: { schedules: 1 } },
+      }),
     ])
 
     service = await Service.start([...store, '--port', '0', '--auth', 'tokens', '--log', 'json'])
@@ -63,6 +70,9 @@ describe('belfry token', () => {
     expect((await curl(`${url}/v1/schedules/shop%2F1`, ...withToken(token), ...jsonBody('PUT', body))).status).toBe(403)
     expect((await curl(`${url}/v1/schedules/billing%2F1`, ...withToken(token), ...jsonBody('PUT', body))).status).toBe(
       201,
+    )
+    expect((await curl(`${url}/v1/schedules/billing%2F2`, ...withToken(token), ...jsonBody('PUT', body))).status).toBe(
+      409,
     )
 
     const revoked = await belfry(['token', 'revoke', id, ...store])
