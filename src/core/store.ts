@@ -192,6 +192,8 @@ export interface AdvanceResult {
   readonly skipped: number
   /** The earliest remaining `dueAt`; absent when no schedule is active. */
   readonly nextDueAt?: number
+  /** Why a part of the store could not be used. The rest of the result is of the other parts. */
+  readonly damage?: Error
 }
 
 // ── Runs ────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -302,6 +304,8 @@ export interface ClaimResult {
   readonly runs: readonly ClaimedRun[]
   /** The earliest `readyAt` in the future among the requested jobs and sinks; absent when there is none. */
   readonly nextReadyAt?: number
+  /** Why a part of the store could not be used. The rest of the result is of the other parts. */
+  readonly damage?: Error
 }
 
 export interface Settlement {

@@ -54,3 +54,36 @@ it.each(KEYS)(
   },
   60_000,
 )
+
+it('in a store of several shards, a bad key stops its shard alone', async () => {
+  const own = await testRedis()
+  const [client, other] = [await own.client(), await own.client()]
+  const store = redis({ client, prefix: own.prefix, shards: 3 })
+  /** How often each schedule ran. */
+  const ran = new Map<string, number>()
+  const note = (id: string) => void ran.set(id, (ran.get(id) ?? 0) + 1)
+  const belfry = createBelfry({ store, poll: '50ms', logger: silentLogger })
+  belfry.job<string>('job', { run: ({ payload }) => note(payload) })
+  await belfry.start()
+  const ids = Array.from({ length: 12 }, (_, at) => `s${at}`)
+  for (const id of ids) await belfry.schedules.put(id, { every: '1s', job: 'job', payload: id })
+  const shardKeys = await other.sendCommand(['KEYS', `${own.prefix}*:schedule-due`])
+  const [bad = '', healthy = ''] = (shardKeys as string[]).sort()
+  const lost = new Set((await other.sendCommand(['ZRANGE', bad, '0', '-1'])) as string[])
+  expect(lost.size).toBeGreaterThan(0)
+  expect(lost.size).toBeLessThan(ids.length)
+  await other.sendCommand(['SET', bad, 'overwritten'])
+  await expect.poll(() => belfry.stuckParts, { timeout: 10_000 }).toContain('ticker')
+  ran.clear()
+  // More often than ticks are recorded ahead.
+  const goOn = () => ids.filter((id) => !lost.has(id)).every((id) => (ran.get(id) ?? 0) >= 3)
+  await expect.poll(goOn, { timeout: 30_000 }).toBe(true)
+  // The same for a key that claims need.
+  const badQueue = healthy.replace('schedule-due', 'queue-priorities:job:job')
+  await other.sendCommand(['SET', badQueue, 'overwritten'])
+  await expect.poll(() => belfry.stuckParts, { timeout: 20_000 }).toContain('dispatcher')
+  ran.clear()
+  await expect.poll(() => ran.size, { timeout: 20_000 }).toBeGreaterThan(0)
+  await belfry.stop({ grace: 0 })
+  await own.close()
+}, 60_000)

@@ -63,7 +63,7 @@ export class Attempts {
 
   /**
    * Claims runs and begins them. The claim counts as answered only when its runs are in the list: a beat in between
-   * would make the store give them to others.
+   * would make the store give them to others. Throws when a part of the store is damaged, after it has begun the runs of the others.
    */
   async claim(limits: ClaimLimits, begin: (attempt: Attempt) => void): Promise<ClaimResult> {
     const { store, instance, floor } = this.#options
@@ -75,6 +75,7 @@ export class Attempts {
       const result = await store.runs.claim({ instance: id, claim, floor: floor.value, ...limits })
       floor.sawTime(result.now)
       if (id === instance()) for (const run of result.runs) begin(this.#begin(run))
+      if (result.damage !== undefined) throw result.damage
       return result
     } finally {
       this.#claiming.delete(claim)

@@ -54,6 +54,7 @@ export function ticker(options: TickerOptions): () => Promise<number> {
       events.emit('ticks:recorded', { recorded: result.recorded, skipped: result.skipped })
       onRecorded()
     }
+    if (result.damage !== undefined) throw result.damage
     return isAll ? Math.min(pollMs, SOON_MS / 2, untilDue(result, lookaheadMs, lead.ms)) : 0
   }
 }

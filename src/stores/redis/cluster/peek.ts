@@ -10,7 +10,7 @@ import { runId } from '../runs/run-codec.js'
 import dueSource from './peek-due.lua'
 import endedSource from './peek-ended.lua'
 import readySource from './peek-ready.lua'
-import { everywhere } from './shards.js'
+import { type Damage, everywhere } from './shards.js'
 
 /** How many of each shard's candidates are among the lowest `limit` of all. */
 function sharesOf(candidates: readonly (readonly number[])[], limit: number): number[] {
@@ -66,8 +66,10 @@ export interface DuePeek {
 }
 
 /** Of each shard the schedules that are due longest. */
-export async function peekDue(server: Server, lookaheadMs: number, limit: number): Promise<DuePeek[]> {
-  const read = await everywhere(server, (shard) => server.call(dueScript, shard, { lookaheadMs, limit }))
+export async function peekDue(server: Server, lookaheadMs: number, limit: number, damage: Damage): Promise<DuePeek[]> {
+  const read = await everywhere(server, (shard) =>
+    damage.spare(server.call(dueScript, shard, { lookaheadMs, limit }), { now: 0, dueAt: [] }),
+  )
   const dueAt = read.map((each) => each.dueAt)
   return sharesOf(dueAt, limit).map((share, shard) => ({ now: 0, ...read[shard], share }))
 }
@@ -104,8 +106,13 @@ export async function peekReady(
   server: Server,
   { instance, claim, limit }: { readonly instance: string; readonly claim: number; readonly limit: number },
   targets: readonly Asked[],
+  damage: Damage,
 ): Promise<ReadyPeek[]> {
-  const read = await everywhere(server, (shard) => server.call(readyScript, shard, { instance, claim, limit, targets }))
+  const read = await everywhere(server, (shard) =>
+    damage.spare(server.call(readyScript, shard, { instance, claim, limit, targets }), {
+      ...{ now: 0, ready: [], known: false },
+    }),
+  )
   const left = new Map(targets.map((target) => [target.name, target.limit]))
   const peeks = read.map((each) => ({ ...each, share: new Map<string, number>(), limit: 0 }))
   const candidates = peeks.flatMap((peek, shard) =>

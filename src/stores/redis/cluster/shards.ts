@@ -7,7 +7,7 @@
  * the wrong shards.
  */
 import { CoalescedWrites, type CoalescedWritesOptions } from '../../../core/connection/coalesced-writes.js'
-import { failure } from '../../../core/errors.js'
+import { BelfryError, failure } from '../../../core/errors.js'
 import type { RunKey } from '../../../core/runs/key.js'
 import { luaScript, number, text } from '../connection/lua-script.js'
 import type { Server } from '../connection/server.js'
@@ -137,6 +137,28 @@ export function coalescedInShards<Item, Result>(
 }
 
 /** Runs `work` for every shard, in parallel. */
+/** Keeps a shard with damaged keys from keeping the others from their work. */
+export class Damage {
+  /** The error of the first damaged shard. */
+  error: BelfryError | undefined
+
+  /** The answer of a shard, or a replacement if the shard is damaged. */
+  async spare<Answer>(answer: Promise<Answer>, instead: Answer): Promise<Answer> {
+    try {
+      return await answer
+    } catch (error) {
+      if (!(error instanceof BelfryError) || error.code !== 'STORE_INVALID') throw error
+      this.error ??= error
+      return instead
+    }
+  }
+
+  /** For the result of an operation over all shards. */
+  get found(): { readonly damage?: Error } {
+    return this.error === undefined ? {} : { damage: this.error }
+  }
+}
+
 export function everywhere<Result>(server: Server, work: (shard: number) => Promise<Result>): Promise<Result[]> {
   return Promise.all(Array.from({ length: server.shards }, (_, shard) => work(shard)))
 }

@@ -1,7 +1,7 @@
 /** Starting runs. */
 import type { ClaimedRun, ClaimRequest, ClaimResult } from '../../../core/store.js'
 import { type Asked, inClaimOrder, nextOfAll, peekReady } from '../cluster/peek.js'
-import { homeOf } from '../cluster/shards.js'
+import { Damage, homeOf } from '../cluster/shards.js'
 import { startTickets } from '../cluster/tickets/tickets.js'
 import { listOf, luaScript, maybe, named, number, text } from '../connection/lua-script.js'
 import type { Server } from '../connection/server.js'
@@ -46,14 +46,16 @@ async function claimShard(
 
 /** Looks at all shards, and claims from those that have what comes first. A repetition asks all of them what they started. */
 async function claimAcross(server: Server, request: ClaimRequest, asked: readonly Asked[]): Promise<ClaimResult> {
-  const peeks = await peekReady(server, request, asked)
+  const damage = new Damage()
+  const peeks = await peekReady(server, request, asked, damage)
   const isRepeated = peeks.some(({ known }) => known)
   // A master whose clock is behind gives tokens by the others' clocks.
   const floor = Math.max(request.floor, ...peeks.map(({ now }) => now * 1_000))
   const claims = peeks.map(({ now, nextReadyAt, share, limit }, shard): ClaimResult | Promise<ClaimResult> => {
     if (limit === 0 && !isRepeated) return { now, runs: [], ...(nextReadyAt === undefined ? {} : { nextReadyAt }) }
     const own = asked.map(({ name }) => ({ name, limit: isRepeated ? 0 : (share.get(name) ?? 0) }))
-    return claimShard(server, shard, { ...request, limit: isRepeated ? 0 : limit, floor }, own)
+    const claimed = claimShard(server, shard, { ...request, limit: isRepeated ? 0 : limit, floor }, own)
+    return damage.spare(claimed, { now, runs: [] })
   })
   const results = await Promise.all(claims)
   const next = nextOfAll(
@@ -62,5 +64,5 @@ async function claimAcross(server: Server, request: ClaimRequest, asked: readonl
   )
   const runs = results.flatMap((result) => result.runs).sort(inClaimOrder)
   const now = Math.max(...results.map((result) => result.now))
-  return { now, runs, ...(next === undefined ? {} : { nextReadyAt: next }) }
+  return { now, runs, ...(next === undefined ? {} : { nextReadyAt: next }), ...damage.found }
 }

@@ -11,7 +11,7 @@ import type { Unfinished } from '../../../core/schedules/plan.js'
 import { plannable } from '../../../core/schedules/schedule.js'
 import type { AdvanceRequest, AdvanceResult } from '../../../core/store.js'
 import { nextOfAll, peekDue } from '../cluster/peek.js'
-import { keyElsewhere } from '../cluster/shards.js'
+import { Damage, keyElsewhere } from '../cluster/shards.js'
 import { flag, listOf, luaScript, maybe, named, number, text } from '../connection/lua-script.js'
 import type { Server } from '../connection/server.js'
 import { madeRun, madeRunShape } from '../runs/run-codec.js'
@@ -84,11 +84,13 @@ export async function advanceSchedules(
   request: AdvanceRequest,
 ): Promise<AdvanceResult> {
   if (server.shards === 1) return advanceShard(server, 0, planner, request)
-  const peeks = await peekDue(server, request.lookaheadMs, request.limit)
+  const damage = new Damage()
+  const peeks = await peekDue(server, request.lookaheadMs, request.limit, damage)
   const steps = await Promise.all(
     peeks.map(({ share, ...idle }, shard) => {
-      if (share === 0) return { schedules: 0, recorded: 0, skipped: 0, ...idle }
-      return advanceShard(server, shard, planner, { ...request, limit: share })
+      const nothing: AdvanceResult = { schedules: 0, recorded: 0, skipped: 0, ...idle }
+      if (share === 0) return nothing
+      return damage.spare(advanceShard(server, shard, planner, { ...request, limit: share }), nothing)
     }),
   )
   const nextDueAt = nextOfAll(
@@ -97,7 +99,8 @@ export async function advanceSchedules(
   )
   const sum = (count: 'schedules' | 'recorded' | 'skipped') => steps.reduce((all, step) => all + step[count], 0)
   const counts = { schedules: sum('schedules'), recorded: sum('recorded'), skipped: sum('skipped') }
-  return { now: Math.max(...steps.map(({ now }) => now)), ...counts, ...(nextDueAt === undefined ? {} : { nextDueAt }) }
+  const now = Math.max(...steps.map((step) => step.now))
+  return { now, ...counts, ...(nextDueAt === undefined ? {} : { nextDueAt }), ...damage.found }
 }
 
 async function advanceShard(
