@@ -44,7 +44,8 @@ const results = []
 function run(name, tests, env) {
   console.log(`\n== ${name}`)
   const began = performance.now()
-  const { status } = spawnSync('npx', ['vitest', 'run', '--reporter=dot', ...tests], {
+  // A time bound that a stalled disk breaks is tried once more; `npm test` runs the same tests without a second try.
+  const { status } = spawnSync('npx', ['vitest', 'run', '--reporter=dot', '--retry=1', ...tests], {
     cwd: root,
     env: { ...process.env, ...env },
     stdio: 'inherit',
