@@ -2,7 +2,7 @@
 import { createBelfry } from 'belfry'
 import { sqlite } from 'belfry/sqlite'
 
-const belfry = createBelfry({ store: sqlite({ path: process.argv[2] ?? 'belfry.db' }), signals: true })
+const belfry = createBelfry({ store: sqlite({ path: process.argv[2] ?? 'belfry.db' }), app: 'shop', signals: true })
 
 const primes = belfry.job('count-primes', {
   run: new URL('./count-primes.js', import.meta.url),

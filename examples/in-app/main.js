@@ -3,7 +3,7 @@
 import { createBelfry } from 'belfry'
 import { sqlite } from 'belfry/sqlite'
 
-const belfry = createBelfry({ store: sqlite({ path: process.argv[2] ?? 'belfry.db' }), signals: true })
+const belfry = createBelfry({ store: sqlite({ path: process.argv[2] ?? 'belfry.db' }), app: 'shop', signals: true })
 
 const digest = belfry.job('send-digest', {
   exclusive: { by: ['region'] },
