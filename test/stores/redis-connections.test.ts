@@ -143,6 +143,25 @@ it('a command without an answer fails after a third of the lease', { timeout: 60
   await server.stop()
 })
 
+it('commands are not late because the event loop is blocked again and again', { timeout: 60_000 }, async () => {
+  const server = await startOwnRedis()
+  const store = redis({ url: server.url })
+  await store.open()
+  await store.instances.join({ id: 'a', host: 'host', pid: 1, zoneData: '2026a', jobs: [] }, 3_000)
+  for (let times = 0; times < 4; times += 1) {
+    const answer = store.now()
+    block(1_500)
+    expect(await answer).toBeGreaterThan(0)
+  }
+  await store.close()
+  await server.stop()
+})
+
+function block(ms: number): void {
+  const until = performance.now() + ms
+  while (performance.now() < until);
+}
+
 describe('servers whose roles change', () => {
   let servers: OwnServer[]
 

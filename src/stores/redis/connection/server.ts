@@ -217,16 +217,21 @@ export class Server {
 
   #watch(): void {
     if (this.#watching !== undefined) return
-    // Answers that arrived while the event loop was blocked are read before any command counts as late.
-    this.#watching = this.#options.clock.after(this.limitMs / 4, () => setImmediate(this.#giveUpLate))
+    const { clock } = this.#options
+    // Answers that arrived while the event loop was blocked are read before any command counts as late. One of them may
+    // start a handler that blocks the loop again, so the time is taken before they are read.
+    this.#watching = clock.after(this.limitMs / 4, () => {
+      const late = clock.monotonic() - this.limitMs
+      setImmediate(() => this.#giveUpLate(late))
+    })
   }
 
-  readonly #giveUpLate = (): void => {
+  /** Fails the commands that were sent before an instant of the monotonic clock. */
+  #giveUpLate(late: number): void {
     if (this.#watching === undefined) return
     this.#watching = undefined
-    const { clock, prefix, link } = this.#options
+    const { prefix, link } = this.#options
     const { limitMs } = this
-    const late = clock.monotonic() - limitMs
     const doubted = new Set<string>()
     for (const sent of this.#inFlight) {
       if (sent.at > late) break
