@@ -1,4 +1,7 @@
-/** Connecting, for as long as any command may take. Clients try for ever, and say why it does not work only on the side. */
+/**
+ * Connects within the limit of a command. A client retries a connection for ever and reports the reason only by its `error`
+ * event.
+ */
 import type { Clock } from '../../../core/clock.js'
 import { failure } from '../../../core/errors.js'
 import type { Link } from './driver.js'
@@ -9,7 +12,7 @@ export async function openLink(link: Link, clock: Clock, timeoutMs: number, pref
   let cancel = () => {}
   const gaveUp = new Promise<never>((_, reject) => {
     cancel = clock.after(timeoutMs, () => reject(heard.error ?? silence(prefix, timeoutMs)))
-    // A wrong password does not become right by waiting.
+    // Some errors do not go away, such as a wrong password.
     heard.tell = (error) => {
       if (isFinal(error)) reject(error)
     }
@@ -18,7 +21,7 @@ export async function openLink(link: Link, clock: Clock, timeoutMs: number, pref
     await Promise.race([link.open(), gaveUp])
   } catch (error) {
     link.abandon()
-    // An error that the client emitted says more than that no server could be reached.
+    // The error that the client emitted names the cause; a timeout does not.
     throw storeError(isFinal(heard.error) ? heard.error : error, prefix)
   } finally {
     cancel()

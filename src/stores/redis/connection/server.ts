@@ -53,7 +53,7 @@ export class Server {
   readonly #inFlight = new Set<Sent>()
   #watching: (() => void) | undefined
   #leftAt = Number.NEGATIVE_INFINITY
-  /** How often in a row an answer was waited for in vain. */
+  /** How many timeouts happened in a row. */
   #silences = 0
 
   constructor(options: ServerOptions) {
@@ -69,13 +69,13 @@ export class Server {
     return this.#shards.length > 0
   }
 
-  /** Refused while they are not known: an operation that goes over none of them would answer that nothing is there. */
+  /** Throws before the number is known: an operation over no shards would answer that nothing exists. */
   get shards(): number {
     if (this.isOpen) return this.#shards.length
     throw notOpen()
   }
 
-  /** One shard after the other, for what may be anywhere. */
+  /** A shard for data that can be in any of them, in turn. */
   anyShard(): number {
     this.#turn = (this.#turn + 1) % this.#shards.length
     return this.#turn
@@ -104,7 +104,7 @@ export class Server {
     return this.#options.timeoutMs ?? Math.min(this.lease.limitMs, MAX_LIMIT_MS)
   }
 
-  /** Our own time, for measuring how long an answer took. */
+  /** The monotonic clock of this process, for durations. */
   monotonic(): number {
     return this.#options.clock.monotonic()
   }
@@ -149,7 +149,7 @@ export class Server {
     return waits ? this.#sendBoth(key, args) : this.#options.link.send(key, args)
   }
 
-  /** Both over the same connection, one behind the other: the waiting is for this very command. */
+  /** WAIT follows the command on the same connection, because it waits for the writes of its own connection. */
   async #sendBoth(key: string, args: readonly string[]): Promise<unknown> {
     const { link, waitReplicas, prefix } = this.#options
     const wait = ['WAIT', String(waitReplicas), String(Math.floor(this.limitMs / 4))]
@@ -196,7 +196,7 @@ export class Server {
           resolve(value)
         },
         (error: unknown) => {
-          // If the caller was told already that there is no answer, it would not hear what becomes of a second try.
+          // If the caller was already told that no answer came, a second try would have no one to report to.
           const isAwaited = this.#inFlight.delete(sent)
           if (isAwaited && text !== undefined && isUnknownScript(error))
             return resolve(this.#answer(key, ['EVAL', text, ...command.slice(2)], waits))
@@ -207,7 +207,7 @@ export class Server {
     })
   }
 
-  /** A primary that has become a replica keeps its connections: only a new connection can tell where the new one is. */
+  /** A primary that becomes a replica keeps its connections. Only a new connection reaches the new primary. */
   #leave(key: string): void {
     const now = this.#options.clock.monotonic()
     if (now - this.#leftAt < LEAVE_EVERY_MS) return

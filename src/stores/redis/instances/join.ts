@@ -19,7 +19,7 @@ const joinScript = luaScript({
   gives: { now: number },
 })
 
-/** In every shard: each goes by the beats that it has seen itself. */
+/** Joins in every shard, because each shard decides by its own beats which instances live. */
 export async function joinInstance(
   server: Server,
   info: InstanceInfo,
