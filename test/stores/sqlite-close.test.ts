@@ -1,12 +1,10 @@
 import { readdirSync, readlinkSync } from 'node:fs'
-import { setImmediate } from 'node:timers/promises'
-import { setFlagsFromString } from 'node:v8'
-import { runInNewContext } from 'node:vm'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { createBelfry } from '../../src/belfry.js'
 import type { Store } from '../../src/core/store.js'
 import { sqlite } from '../../src/stores/sqlite/index.js'
 import { newRun, Scene } from '../../src/testing/contract/scene.js'
+import { collectGarbage } from '../collect-garbage.js'
 import { temporaryFile } from './temporary-file.js'
 
 let file: ReturnType<typeof temporaryFile>
@@ -27,15 +25,6 @@ function openHandles(): string[] {
       return []
     }
   })
-}
-
-async function collectGarbage(): Promise<void> {
-  setFlagsFromString('--expose-gc')
-  const collect = runInNewContext('gc') as () => void
-  for (let round = 0; round < 3; round += 1) {
-    collect()
-    await setImmediate()
-  }
 }
 
 async function use(store: Store): Promise<void> {

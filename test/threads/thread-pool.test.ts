@@ -2,8 +2,6 @@ import { mkdtempSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { setFlagsFromString } from 'node:v8'
-import { runInNewContext } from 'node:vm'
 import { afterEach, describe, expect, it } from 'vitest'
 import { systemClock } from '../../src/core/clock.js'
 import { silentLogger } from '../../src/core/logger.js'
@@ -12,6 +10,7 @@ import { Attempt } from '../../src/engine/runs/attempt.js'
 import { ThreadPool } from '../../src/engine/threads/thread-pool.js'
 import { type Belfry, createBelfry, type JobOptions } from '../../src/index.js'
 import { memory } from '../../src/stores/memory/index.js'
+import { collectGarbage } from '../collect-garbage.js'
 
 const DO = new URL('./handlers/do.js', import.meta.url)
 const SOON = { timeout: 20_000, interval: 20 }
@@ -157,12 +156,10 @@ describe('a pool of threads', () => {
   })
 
   it('reuses a thread, and keeps nothing of earlier runs', async () => {
-    setFlagsFromString('--expose-gc')
-    const gc = runInNewContext('gc') as () => void
     const { threads, tell } = pool(60_000)
     const heapAfter = async (runs: number) => {
       for (let run = 0; run < runs; run += 1) await tell({ do: 'tell', text: 'x'.repeat(1_000) })
-      gc()
+      await collectGarbage()
       return process.memoryUsage().heapUsed
     }
     const warm = await heapAfter(1_000)

@@ -34,12 +34,15 @@ export interface ServerOptions {
 /** A command that is not answered yet. */
 interface Sent {
   readonly key: string
-  readonly at: number
+  /** How many looks for late commands there had been when it was sent. */
+  readonly looks: number
   readonly reject: (error: unknown) => void
 }
 
 const MAX_LIMIT_MS = 5_000
 const LEAVE_EVERY_MS = 1_000
+/** How often this side looks for late commands in the time that an answer may take. */
+const LOOKS_A_LIMIT = 4
 
 export class Server {
   readonly #options: ServerOptions
@@ -52,6 +55,7 @@ export class Server {
   /** Oldest first. */
   readonly #inFlight = new Set<Sent>()
   #watching: (() => void) | undefined
+  #looks = 0
   #leftAt = Number.NEGATIVE_INFINITY
   /** How many timeouts happened in a row. */
   #silences = 0
@@ -183,10 +187,10 @@ export class Server {
 
   /** Fails when there is no answer in time. A script that the server does not know is sent again as text. */
   #answer(key: string, command: readonly string[], waits: boolean, text?: string): Promise<unknown> {
-    const { clock, prefix } = this.#options
+    const { prefix } = this.#options
     return new Promise((resolve, reject) => {
       const answer = this.#sendAndWait(key, command, waits)
-      const sent: Sent = { key, at: clock.monotonic(), reject }
+      const sent: Sent = { key, looks: this.#looks, reject }
       this.#inFlight.add(sent)
       this.#watch()
       answer.then(
@@ -215,26 +219,26 @@ export class Server {
     this.#options.link.doubt(key, Number.POSITIVE_INFINITY)
   }
 
+  /**
+   * The time without an answer is counted in looks, not read from a clock: while the event loop is blocked, commands are not
+   * sent and answers are not read, so a block counts as one look however long it lasts.
+   */
   #watch(): void {
     if (this.#watching !== undefined) return
-    const { clock } = this.#options
-    // Answers that arrived while the event loop was blocked are read before any command counts as late. One of them may
-    // start a handler that blocks the loop again, so the time is taken before they are read.
-    this.#watching = clock.after(this.limitMs / 4, () => {
-      const late = clock.monotonic() - this.limitMs
-      setImmediate(() => this.#giveUpLate(late))
-    })
+    // The answers that arrived before the timer are read first.
+    this.#watching = this.#options.clock.after(this.limitMs / LOOKS_A_LIMIT, () => setImmediate(() => this.#look()))
   }
 
-  /** Fails the commands that were sent before an instant of the monotonic clock. */
-  #giveUpLate(late: number): void {
+  /** Fails the commands that have been without an answer for too many looks. */
+  #look(): void {
     if (this.#watching === undefined) return
     this.#watching = undefined
+    this.#looks += 1
     const { prefix, link } = this.#options
     const { limitMs } = this
     const doubted = new Set<string>()
     for (const sent of this.#inFlight) {
-      if (sent.at > late) break
+      if (this.#looks - sent.looks <= LOOKS_A_LIMIT) break
       this.#inFlight.delete(sent)
       doubted.add(sent.key)
       sent.reject(failure('STORE_UNREACHABLE', `the Redis server of "${prefix}" has not answered for ${limitMs} ms`))
