@@ -1,6 +1,7 @@
 /** The stream of events. It reconnects after a lost connection, and resumes after the last event. */
 import type { RunSummary } from '../server/shapes/run.js'
-import { type Requests, ServiceError } from './request.js'
+import type { Requests } from './request.js'
+import { ServiceError } from './service-error.js'
 
 export type ServiceEvent =
   /** All later events will follow. The listener should load the current state now. */

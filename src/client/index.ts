@@ -51,9 +51,10 @@ export type { EventOptions, ServiceEvent } from './events.js'
 export type { LockClient } from './locks.js'
 export type { OperationClient, WaitOptions } from './operations.js'
 export type { Page, Paging } from './pages.js'
-export { type ClientOptions, type Problem, ServiceError } from './request.js'
+export type { ClientOptions } from './request.js'
 export type { JobClient, RunClient, RunQuery } from './runs.js'
 export type { IdempotencyOptions, ScheduleClient, ScheduleQuery, VersionOptions } from './schedules.js'
+export { type Problem, ServiceError } from './service-error.js'
 
 export class BelfryClient {
   readonly schedules: ScheduleClient

@@ -1,7 +1,8 @@
 import type { LeaseResource, LockResource } from '../server/shapes/lock.js'
 import type { LockRenewal, LockRequest } from '../server/shapes/requests.js'
 import { type Page, type Paging, pagesOf } from './pages.js'
-import { type Requests, ServiceError, segment } from './request.js'
+import { type Requests, segment } from './request.js'
+import { ServiceError } from './service-error.js'
 
 type Held = Pick<LeaseResource, 'token'> & Partial<Pick<LeaseResource, 'holder'>>
 

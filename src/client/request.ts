@@ -1,39 +1,16 @@
 /** Sends requests and reads answers. Every failure throws a `ServiceError`. */
+import { foreignAnswer, isFromBelfry, noAnswer, problemOf } from './no-answer.js'
+import { ServiceError } from './service-error.js'
+import { serviceUrl } from './service-url.js'
 
 export interface ClientOptions {
-  /** The service's URL, including its base path: `https://belfry.example.com`. */
+  /** The service's URL, including its base path: `https://belfry.example.com`, or `localhost:7420` on this machine. */
   readonly url: string
   /** A bearer token. Browsers with a session need none. */
   readonly token?: string
   readonly headers?: Readonly<Record<string, string>>
   /** Default: the global `fetch`. */
   readonly fetch?: (request: Request) => Promise<Response>
-}
-
-export interface Problem {
-  readonly status: number
-  /** The stable error code. Match on it, not on texts. */
-  readonly code: string
-  readonly detail: string
-  readonly title?: string
-  readonly hint?: string
-  readonly errors?: readonly { readonly pointer: string; readonly message: string; readonly code?: string }[]
-  readonly [member: string]: unknown
-}
-
-/** A failed request: the problem that the service returned, or the code `UNREACHABLE` without an answer. */
-export class ServiceError extends Error {
-  override readonly name = 'ServiceError'
-  readonly code: string
-  readonly status: number
-  readonly problem: Problem
-
-  constructor(problem: Problem, options?: ErrorOptions) {
-    super(problem.detail, options)
-    this.code = problem.code
-    this.status = problem.status
-    this.problem = problem
-  }
 }
 
 export interface Ask {
@@ -52,7 +29,7 @@ export class Requests {
 
   constructor(options: ClientOptions) {
     this.#options = options
-    this.#base = options.url.replace(/\/+$/, '')
+    this.#base = serviceUrl(options.url)
   }
 
   async json<Answer>(path: string, ask: Ask = {}): Promise<Answer> {
@@ -73,6 +50,7 @@ export class Requests {
     checkPath(path)
     for (let attempt = 1; ; attempt += 1) {
       const response = await this.#sendOnce(path, ask)
+      if (!isFromBelfry(response)) throw await foreignAnswer(response, `${this.#base}${path}`)
       if (response.ok) return response
       const waitMs = response.status === 429 && attempt < MAX_ATTEMPTS ? retryAfterMs(response) : undefined
       if (waitMs === undefined) throw new ServiceError(await problemOf(response))
@@ -89,8 +67,7 @@ export class Requests {
       return await send(request)
     } catch (error) {
       if (ask.signal?.aborted) throw error
-      const detail = `${ask.method ?? 'GET'} ${path}: the service cannot be reached`
-      throw new ServiceError({ status: 0, code: 'UNREACHABLE', detail }, { cause: error })
+      throw noAnswer(this.#base, error)
     }
   }
 
@@ -125,18 +102,6 @@ const MAX_WAIT_S = 5
 function retryAfterMs(response: Response): number | undefined {
   const seconds = Number(response.headers.get('retry-after') ?? Number.NaN)
   return seconds <= MAX_WAIT_S ? seconds * 1_000 : undefined
-}
-
-async function problemOf(response: Response): Promise<Problem> {
-  const { status } = response
-  const text = await response.text()
-  try {
-    const given = JSON.parse(text) as Partial<Problem>
-    if (typeof given.code === 'string') return { detail: text, ...given, status, code: given.code }
-  } catch {
-    // The body is not a problem of the service. A proxy may have answered.
-  }
-  return { status, code: 'UNEXPECTED', detail: `the answer was ${status}: ${text.slice(0, 200)}` }
 }
 
 export function segment(id: string): string {

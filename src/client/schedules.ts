@@ -20,7 +20,8 @@ import type {
 import { importLines, importPart } from './import-lines.js'
 import { OperationClient, type WaitOptions } from './operations.js'
 import { type Page, type Paging, pagesOf } from './pages.js'
-import { type Requests, ServiceError, segment } from './request.js'
+import { type Requests, segment } from './request.js'
+import { ServiceError } from './service-error.js'
 
 export interface ScheduleQuery extends Paging {
   readonly prefix?: string

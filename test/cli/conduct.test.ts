@@ -78,7 +78,7 @@ describe.concurrent('exit codes', () => {
     ])
     expect(service).toMatchObject({ code: 5, stdout: '' })
     expect(service.stderr).toBe(
-      `belfry: no service answers on http://127.0.0.1:${port}: is it running, and reachable from here? (connect ECONNREFUSED 127.0.0.1:${port})\n`,
+      `belfry: no service answers on http://127.0.0.1:${port} (connect ECONNREFUSED 127.0.0.1:${port}): is it running, and reachable from here?\n`,
     )
     expect(followed).toEqual(service)
     expect(server).toMatchObject({ code: 5, stdout: '' })

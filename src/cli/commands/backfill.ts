@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import { ServiceError } from '../../client/request.js'
+import { ServiceError } from '../../client/service-error.js'
 import { OVERLAPS, type Overlap } from '../../core/policies.js'
 import { type Flags, withClient, withClientOptions } from '../operator/client-options.js'
 import { missingSchedule } from '../operator/missing.js'

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { Command } from 'commander'
-import { ServiceError } from '../../client/request.js'
+import { ServiceError } from '../../client/service-error.js'
 import { OVERLAPS, type Overlap } from '../../core/policies.js'
 import { type CommandContext, type Flags, withClient, withClientOptions } from '../operator/client-options.js'
 import { makeRun } from '../operator/enqueued-run.js'

@@ -48,7 +48,8 @@ function hasEndedBy({ finishedAt }: RunSummary, instant: string): boolean {
 
 /** After an outage the next `ready` event loads again. */
 function ignoreOutage(error: unknown): void {
-  if (!(error instanceof ServiceError) || error.code !== 'UNREACHABLE') throw error
+  const isOutage = error instanceof ServiceError && (error.code === 'UNREACHABLE' || error.status >= 502)
+  if (!isOutage) throw error
 }
 
 function newest(instants: readonly string[]): string {

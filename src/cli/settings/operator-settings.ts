@@ -1,4 +1,5 @@
 /** The target and output format of a command, from flags, the environment and a config file. */
+import { serviceUrl } from '../../client/service-url.js'
 import { failure } from '../../core/errors.js'
 import { FORMATS } from '../terminal/output.js'
 import {
@@ -40,7 +41,7 @@ export function targetOf(sources: SettingSources): Target {
   if (url !== undefined) mustNotBeFound(url, find('token'), sources)
   const credential = token === undefined ? {} : { token }
   if (url === undefined) return { url: DEFAULT_URL, isDefault: true, ...credential }
-  return { url: checkUrl(readFound(url, text), url.where), isDefault: false, ...credential }
+  return { url: serviceUrl(readFound(url, text), url.where), isDefault: false, ...credential }
 }
 
 export function formatOf(sources: SettingSources) {
@@ -55,9 +56,4 @@ function mustNotBeFound(url: Found, token: Found | undefined, { file }: SettingS
     'OPTION_INVALID',
     `${token.where} is not sent to the url of ${file.path}, which was only found in this folder: give the url with BELFRY_URL or --url, or name the file with --config ${file.path}`,
   )
-}
-
-function checkUrl(url: string, where: string): string {
-  if (/^https?:\/\//.test(url) && URL.canParse(url)) return url
-  throw failure('OPTION_INVALID', `${where}: write the service's address as http://host:7420 or https://host`)
 }

@@ -1,6 +1,6 @@
 /** Error messages and exit codes of commands. */
 import { CommanderError } from 'commander'
-import { ServiceError } from '../../client/request.js'
+import { ServiceError } from '../../client/service-error.js'
 import { BelfryError } from '../../core/errors.js'
 import { cleanText } from './clean-text.js'
 
@@ -23,6 +23,7 @@ export const EXIT_CODES = `0 ok, 1 failure, 2 usage, 3 not found, 4 conflict,
 const CODES: Readonly<Record<string, number>> = {
   STORE_UNREACHABLE: EXIT.unreachable,
   UNREACHABLE: EXIT.unreachable,
+  NOT_BELFRY: EXIT.unreachable,
   NOT_RUNNING: EXIT.unreachable,
   STOPPING: EXIT.unreachable,
   INTERRUPTED: EXIT.interrupted,
@@ -50,8 +51,6 @@ export function exitCodeOf(error: unknown): number {
   if (!(error instanceof BelfryError) && !(error instanceof ServiceError)) return EXIT.failure
   const { code } = error
   if (code in CODES) return CODES[code] ?? EXIT.failure
-  // 502 and above without a problem document: the answer of a proxy that cannot reach the service.
-  if (code === 'UNEXPECTED' && error instanceof ServiceError && error.status >= 502) return EXIT.unreachable
   return USAGE.test(code) ? EXIT.usage : EXIT.failure
 }
 

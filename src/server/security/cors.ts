@@ -7,7 +7,7 @@
  */
 import type { Reply, ReplyHeaders } from '../http/reply.js'
 
-const EXPOSED = 'ETag, Location, Retry-After, Idempotency-Replayed'
+const EXPOSED = 'Belfry-API, ETag, Location, Retry-After, Idempotency-Replayed'
 const METHODS = 'GET, HEAD, POST, PUT, PATCH, DELETE'
 const HEADERS = 'Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match, Last-Event-ID'
 /** How long a browser may remember the answer to a preflight. */

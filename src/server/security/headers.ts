@@ -1,4 +1,4 @@
-/** Security headers of every answer: a browser must not execute, frame, sniff or cache it. */
+/** Headers of every answer. A browser must not execute, frame, sniff or cache it. */
 
 /** The API answers with data only, so its policy allows no resource at all. */
 const DATA_POLICY = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
@@ -6,6 +6,8 @@ const DATA_POLICY = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'
 const YEAR_S = 365 * 24 * 3_600
 
 export const SECURITY_HEADERS: Readonly<Record<string, string>> = {
+  /** The version of the API. By this header a client knows that no other program answered. */
+  'belfry-api': '1',
   'content-security-policy': DATA_POLICY,
   'x-content-type-options': 'nosniff',
   'x-frame-options': 'DENY',
