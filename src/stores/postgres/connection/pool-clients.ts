@@ -12,7 +12,7 @@
  *   which rolls the transaction back, and the caller gets an error.
  */
 import type { Clock } from '../../../core/clock.js'
-import { inTime, Silence } from '../../../core/connection/in-time.js'
+import { afterLimit, inTime, Silence } from '../../../core/connection/in-time.js'
 import { failure } from '../../../core/errors.js'
 import { type PgClient, type PgPool, type Query, type Row, rawQuery, rowsOf } from './driver.js'
 import { driven, sqlState, troubleOf } from './errors.js'
@@ -165,7 +165,7 @@ export class PoolClients {
   #connect(limitMs: number): Promise<PgClient> {
     return new Promise((resolve, reject) => {
       let isLate = false
-      const cancel = this.#options.clock.after(limitMs, () => {
+      const cancel = afterLimit(this.#options.clock, limitMs, () => {
         isLate = true
         reject(noConnection(limitMs))
       })
