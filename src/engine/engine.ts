@@ -65,7 +65,7 @@ export class Engine {
       threadPool: this.#threads,
       isJoined: () => this.#membership.joined,
       isTrusted: () => this.#keeper.isTrusted,
-      onUnknown: () => beatThread.loopTurned(this.running),
+      onMayBlock: () => beatThread.loopTurned(this.running),
     })
     const wakeStarters = () => this.#starters.wake()
     events.on('instance:joined', wakeStarters)

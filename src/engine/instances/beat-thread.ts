@@ -54,7 +54,7 @@ export class BeatThread {
     return times
   }
 
-  /** The instance has left, or takes a new id. */
+  /** Called when the instance leaves, and before it takes a new id. */
   endBeats(): void {
     this.#post({ kind: 'instance' })
   }

@@ -33,8 +33,8 @@ export interface DispatcherOptions extends AttemptContext, JobCapacityOptions {
   readonly burst: BurstPriority
   readonly batch: number
   readonly pollMs: number
-  /** Called before a handler starts that may block the event loop. */
-  readonly onUnknown: () => void
+  /** Called before a handler starts that is not known to be quick, so it may block the event loop. */
+  readonly onMayBlock: () => void
 }
 
 /** Poll intervals vary by this share, so that the same instance does not always poll first. */
@@ -154,12 +154,12 @@ export class Dispatcher {
 
   #begin(attempt: Attempt): void {
     const { target } = attempt.run
-    const { jobs, pace, onUnknown, attempts } = this.#options
+    const { jobs, pace, onMayBlock, attempts } = this.#options
     if (!('job' in target)) return
     const job = jobs.get(target.job) as JobDefinition
     this.#capacity.begin(job.name)
     // The handler may block the loop at once, so warnings about a block must know its name before it starts.
-    if (!pace.isUnlimited(job.name)) onUnknown()
+    if (!pace.isUnlimited(job.name)) onMayBlock()
     void runAttempt(attempt, job, this.#options)
       .catch(unforeseen)
       .then((outcome) => attempts.settle(attempt, outcome, () => this.#capacity.end(job.name)))

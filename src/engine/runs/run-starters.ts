@@ -23,8 +23,8 @@ export interface RunStartersOptions extends EngineOptions {
   readonly isJoined: () => boolean
   /** Whether the lease of this instance certainly holds. */
   readonly isTrusted: () => boolean
-  /** Called before a handler starts that may block the event loop. */
-  readonly onUnknown: () => void
+  /** Called before a handler starts that is not known to be quick, so it may block the event loop. */
+  readonly onMayBlock: () => void
 }
 
 export class RunStarters {
@@ -56,7 +56,7 @@ export class RunStarters {
       pace: UNPACED,
       concurrency: options.threads.max,
       onFree: () => this.#threadLoop.wake(),
-      onUnknown: () => {},
+      onMayBlock: () => {},
     })
     this.#sinks = new SinkDispatcher({ ...options, onFree: () => this.#sinkLoop.wake() })
     this.#outageRecords = new OutageRecords({ ...options, outages: () => this.#sinks.outages })

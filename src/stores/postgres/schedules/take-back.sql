@@ -1,4 +1,4 @@
--- Taking back ticks that were recorded and are not running. The schedule is locked, and most of the runs are.
+-- Takes back ticks that were recorded and have not started. The schedule and most of its runs are locked already.
 
 -- Takes ticks back that were never claimed: some as if they had never been recorded, some as skipped. They must be those
 -- that the caller decided upon. Returns their keys.

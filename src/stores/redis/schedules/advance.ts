@@ -126,7 +126,7 @@ async function advanceShard(
   while (!isLast) {
     const count = Math.min(READ_BATCH, limit - seen.size)
     const read = await server.call(readDueScript, shard, { planner, lookaheadMs, limit: count, behind: limit })
-    // One that is due again after its step is not taken twice.
+    // A schedule that is due again right after its ticks were recorded waits for the next call.
     const due = read.due.filter(({ id }) => !seen.has(id))
     for (const { id } of due) seen.add(id)
     now = read.now
