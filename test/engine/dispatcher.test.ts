@@ -53,7 +53,7 @@ async function setup({ runs = 1, concurrency = 10, batch = 10, ofJob = 10_000 } 
   })
   const dispatcher = new Dispatcher({
     ...{ store, clock, attempts, burst, log: silentLogger, concurrency, batch, pollMs: 1_000 },
-    ...{ onFree: () => void freed.push(began.length), pace: UNPACED, onUnknown: () => {} },
+    ...{ onFree: () => void freed.push(began.length), pace: UNPACED, onMayBlock: () => {} },
     jobs: new Map([['report', job]]),
     starts: () => true,
     slots: new Slots(concurrency),
