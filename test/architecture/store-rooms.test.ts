@@ -50,6 +50,8 @@ const IN_SOME = [
 const IN_ONE: Readonly<Record<Kind, Readonly<Record<string, string>>>> = {
   memory: {
     'schema/heap.ts': 'queues in memory; the other stores have indexes or sorted sets',
+    'schema/run-log.ts': 'an index that other stores leave to the database',
+    'schema/sorted-texts.ts': 'an index that other stores leave to the database',
     'schema/state.ts': 'the records and indexes themselves; the other stores keep them in tables or keys',
   },
   sqlite: {

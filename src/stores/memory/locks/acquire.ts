@@ -99,6 +99,7 @@ export function addHolder(state: MemoryState, name: NameRecord, grant: Grant): L
   const lease: LeaseRecord = { ...grant, name, acquiredAt: state.now, released: false }
   name.lastToken = grant.token
   name.holders.set(grant.holder, lease)
+  state.heldNames.add(name.name)
   if (grant.run === undefined) state.locks.push(lease)
   return lease
 }

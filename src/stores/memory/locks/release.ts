@@ -20,6 +20,7 @@ export function releaseLease(state: MemoryState, { name: id, holder, minHoldMs =
 
 export function dropHolder(state: MemoryState, lease: LeaseRecord): void {
   lease.name.holders.delete(lease.holder)
+  if (lease.name.holders.size === 0) state.heldNames.delete(lease.name.name)
   state.locks.remove(lease)
   if (lease.run !== undefined) lease.run.lease = undefined
   state.freedNames.add(lease.name)

@@ -1,6 +1,7 @@
 import { checkPageLimit } from '../../../core/checks/page-limit.js'
 import { checkRecordName, type RecordQuery, type RecordWrite, type StoredRecord } from '../../../core/records/record.js'
 import type { Page, RecordPutResult } from '../../../core/store.js'
+import { SortedTexts } from '../schema/sorted-texts.js'
 import type { MemoryState } from '../schema/state.js'
 
 export function putRecord(state: MemoryState, { kind, id, body, ttlMs, ifAbsent }: RecordWrite): RecordPutResult {
@@ -13,40 +14,49 @@ export function putRecord(state: MemoryState, { kind, id, body, ttlMs, ifAbsent 
     ...{ kind, id, body: structuredClone(body), writtenAt: now },
     ...(ttlMs === undefined ? {} : { expiresAt: now + ttlMs }),
   }
-  const shelf = state.records.get(kind) ?? new Map<string, StoredRecord>()
-  state.records.set(kind, shelf.set(id, record))
+  const shelf = state.records.get(kind) ?? { byId: new Map(), ids: new SortedTexts() }
+  state.records.set(kind, shelf)
+  shelf.byId.set(id, record)
+  shelf.ids.add(id)
   return { written: true, record: copyOf(record) }
 }
 
 export function getRecord(state: MemoryState, kind: string, id: string): StoredRecord | undefined {
-  const record = state.records.get(kind)?.get(id)
+  const record = state.records.get(kind)?.byId.get(id)
   return record === undefined || isOver(record, state.now) ? undefined : copyOf(record)
 }
 
 export function listRecords(state: MemoryState, query: RecordQuery): Page<StoredRecord> {
-  const { kind, after, limit, backwards = false } = query
+  const { kind, after, limit } = query
   checkPageLimit(limit)
-  const forwards = [...(state.records.get(kind)?.values() ?? [])]
-    .filter((record) => !isOver(record, state.now))
-    .sort((one, other) => (one.id < other.id ? -1 : 1))
-  const line = backwards ? forwards.reverse() : forwards
-  const found = line.filter(({ id }) => after === undefined || (backwards ? id < after : id > after))
-  const items = found.slice(0, limit).map(copyOf)
-  const last = items.at(-1)
-  return found.length > limit && last !== undefined ? { items, next: last.id } : { items }
+  const items: StoredRecord[] = []
+  for (const id of idsOf(state, query)) {
+    const record = id === after ? undefined : getRecord(state, kind, id)
+    if (record === undefined) continue
+    if (items.length === limit) return { items, next: items.at(-1)?.id ?? '' }
+    items.push(record)
+  }
+  return { items }
+}
+
+function idsOf(state: MemoryState, { kind, after, backwards = false }: RecordQuery): Iterable<string> {
+  const ids = state.records.get(kind)?.ids
+  if (ids === undefined) return []
+  return backwards ? ids.before(after) : ids.from(after ?? '')
 }
 
 export function removeRecord(state: MemoryState, kind: string, id: string): boolean {
   const isThere = getRecord(state, kind, id) !== undefined
   const shelf = state.records.get(kind)
-  shelf?.delete(id)
-  if (shelf?.size === 0) state.records.delete(kind)
+  shelf?.byId.delete(id)
+  shelf?.ids.delete(id)
+  if (shelf?.byId.size === 0) state.records.delete(kind)
   return isThere
 }
 
 export function* pruneRecords(state: MemoryState) {
-  for (const shelf of state.records.values()) {
-    for (const record of shelf.values()) {
+  for (const { byId } of state.records.values()) {
+    for (const record of byId.values()) {
       if (!isOver(record, state.now)) continue
       removeRecord(state, record.kind, record.id)
       yield

@@ -7,8 +7,9 @@ import type { RunRecord } from './run-codec.js'
 export function countRuns(state: MemoryState, { prefix, limit }: CountQuery): number {
   checkPageLimit(limit)
   let count = 0
-  for (const [owner, open] of state.openRuns) {
-    if (owner.startsWith(prefix)) count += open
+  for (const owner of state.openOwners.from(prefix)) {
+    if (!owner.startsWith(prefix)) break
+    count += state.openRuns.get(owner) ?? 0
     if (count >= limit) return limit
   }
   return count
@@ -24,9 +25,14 @@ export function noteClosed(state: MemoryState, run: RunRecord): void {
   add(state, run, -1)
 }
 
-function add({ openRuns }: MemoryState, { target, lane }: RunRecord, change: number): void {
+function add({ openRuns, openOwners }: MemoryState, { target, lane }: RunRecord, change: number): void {
   const owner = ownerOf({ target, schedule: lane?.id })
   const count = (openRuns.get(owner) ?? 0) + change
-  if (count === 0) openRuns.delete(owner)
-  else openRuns.set(owner, count)
+  if (count === 0) {
+    openRuns.delete(owner)
+    openOwners.delete(owner)
+    return
+  }
+  if (!openRuns.has(owner)) openOwners.add(owner)
+  openRuns.set(owner, count)
 }

@@ -26,12 +26,11 @@ export function listRuns(state: MemoryState, query: RunQuery): Page<Run> {
 }
 
 /** Newest first, from the smallest index that contains all requested runs. */
-function candidates(state: MemoryState, { schedule, waitsFor, after }: RunQuery): readonly RunRecord[] {
+function candidates(state: MemoryState, { schedule, waitsFor, states, after }: RunQuery): Iterable<RunRecord> {
   const before = after === undefined ? Number.POSITIVE_INFINITY : numberAfter(after)
-  const byOrder = (one: RunRecord, other: RunRecord) => other.order - one.order
   const some = waitsFor === 'stamp' ? state.stampless : schedule === undefined ? undefined : runsOf(state, schedule)
-  const inOrder = some === undefined ? [...state.runs.values()].reverse() : [...some].sort(byOrder)
-  return inOrder.filter(({ order }) => order < before)
+  if (some === undefined) return state.runLog.newestFirst(before, waitsFor === undefined ? states : ['waiting'])
+  return [...some].filter(({ order }) => order < before).sort((one, other) => other.order - one.order)
 }
 
 function runsOf(state: MemoryState, schedule: string): Iterable<RunRecord> {

@@ -32,6 +32,7 @@ export function addRun(state: MemoryState, fields: RunFields): RunRecord {
   state.lastRun += 1
   const run = runRecord(runId(state.lastRun, newMark()), state.lastRun, fields)
   state.runs.set(run.id, run)
+  state.runLog.add(run)
   run.lane?.runs.set(laneSlot(run), run)
   openDedupe(state, run)
   noteOpened(state, run)
@@ -51,7 +52,7 @@ export function makeReady(state: MemoryState, run: RunRecord): void {
     return
   }
   withdraw(state, run)
-  become(run, 'ready')
+  enter(state, run, 'ready')
   if (run.readyAt <= state.now) enterReady(state, run)
   else enterDelayed(state, run)
   state.wakes.add('runs')
@@ -59,7 +60,7 @@ export function makeReady(state: MemoryState, run: RunRecord): void {
 
 export function makeWait(state: MemoryState, run: RunRecord, waitsFor: WaitsFor): void {
   withdraw(state, run)
-  become(run, 'waiting')
+  enter(state, run, 'waiting')
   run.waitsFor = waitsFor
   run.lane?.engaged.add(run)
   if (run.readyAt <= state.now) engageKey(state, run)
@@ -72,7 +73,7 @@ export function makeWait(state: MemoryState, run: RunRecord, waitsFor: WaitsFor)
 /** Starts a run whose key, if it has one, may be taken. */
 export function startRun(state: MemoryState, run: RunRecord, instance: InstanceRecord, claim: number, token: number) {
   withdraw(state, run)
-  become(run, 'running')
+  enter(state, run, 'running')
   run.attempt += 1
   if (run.orphaned) run.takeovers += 1
   run.orphaned = false
@@ -109,7 +110,7 @@ export interface Ending {
 /** Ends a run and releases its key. `keep` says whether the run stays in the history. */
 export function endRun(state: MemoryState, run: RunRecord, to: RunState, ending: Ending = {}): void {
   withdraw(state, run)
-  become(run, to)
+  enter(state, run, to)
   if (run.lease !== undefined) dropHolder(state, run.lease)
   disengage(state, run)
   closeDedupe(state, run)
@@ -147,6 +148,7 @@ export function unrecordRun(state: MemoryState, run: RunRecord): void {
 
 export function forgetRun(state: MemoryState, run: RunRecord): void {
   state.runs.delete(run.id)
+  state.runLog.delete(run)
   state.ended.delete(run)
   if (run.lane === undefined) return
   run.lane.runs.delete(laneSlot(run))
@@ -208,6 +210,12 @@ export function makeWay(state: MemoryState, lane: Lane): void {
 export function requestCancel(state: MemoryState, run: RunRecord): void {
   run.cancelRequested = true
   state.wakes.add('attempts')
+}
+
+function enter(state: MemoryState, run: RunRecord, to: RunState): void {
+  const from = run.state
+  become(run, to)
+  state.runLog.moved(run, from)
 }
 
 /** Takes a run out of every queue that it is in. */

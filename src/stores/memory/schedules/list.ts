@@ -11,15 +11,14 @@ export function getSchedule(state: MemoryState, id: string): Schedule | undefine
 
 export function listSchedules(state: MemoryState, query: ScheduleQuery): Page<Schedule> {
   checkPageLimit(query.limit)
-  const ids = query.unstamped ? [...state.unstamped].sort() : sortedIds(state)
-  const prefix = query.prefix ?? ''
+  const { prefix = '', after, look = Number.POSITIVE_INFINITY } = query
   const items: Schedule[] = []
-  const first = firstIndex(ids, query.after, prefix)
-  const { look = Number.POSITIVE_INFINITY } = query
-  for (let at = first; at < ids.length; at += 1) {
-    const id = ids[at] ?? ''
+  let [looked, last] = [0, '']
+  for (const id of candidates(state, query)) {
+    if (id === after) continue
     if (!id.startsWith(prefix)) break
-    if (at - first >= look) return { items, next: ids[at - 1] ?? '' }
+    if (looked === look) return { items, next: last }
+    ;[looked, last] = [looked + 1, id]
     const schedule = state.schedules.get(id)?.schedule
     if (schedule === undefined || !matchesSchedule(schedule, query)) continue
     if (items.length === query.limit) return { items, next: items.at(-1)?.id ?? '' }
@@ -28,19 +27,8 @@ export function listSchedules(state: MemoryState, query: ScheduleQuery): Page<Sc
   return { items }
 }
 
-function sortedIds(state: MemoryState): readonly string[] {
-  state.sortedIds ??= [...state.schedules.keys()].sort()
-  return state.sortedIds
-}
-
-/** Where a page begins: after the cursor, or at the first id with the prefix. */
-function firstIndex(ids: readonly string[], after: string | undefined, prefix: string): number {
-  let [low, high] = [0, ids.length]
-  const isBefore = (id: string) => (after !== undefined && id <= after) || id < prefix
-  while (low < high) {
-    const middle = (low + high) >> 1
-    if (isBefore(ids[middle] ?? '')) low = middle + 1
-    else high = middle
-  }
-  return low
+/** In order, from the cursor on, or from the first id with the prefix. */
+function candidates(state: MemoryState, { unstamped, after = '', prefix = '' }: ScheduleQuery): Iterable<string> {
+  const first = after > prefix ? after : prefix
+  return unstamped ? [...state.unstamped].filter((id) => id >= first).sort() : state.sortedIds.from(first)
 }

@@ -74,7 +74,7 @@ function addSchedule(state: MemoryState, schedule: Schedule): ScheduleRecord {
   const lane = laneOf(state, schedule.id)
   const record: ScheduleRecord = { schedule, payload: '', lane, queued: 0 }
   state.schedules.set(schedule.id, record)
-  state.sortedIds = undefined
+  state.sortedIds.add(schedule.id)
   return record
 }
 

@@ -26,6 +26,6 @@ export function forgetSchedule(state: MemoryState, record: ScheduleRecord): void
   state.finished.delete(record)
   state.unstamped.delete(schedule.id)
   state.schedules.delete(schedule.id)
-  state.sortedIds = undefined
+  state.sortedIds.delete(schedule.id)
   tidyLane(state, lane)
 }

@@ -11,6 +11,8 @@ import type { Schedule } from '../../../core/schedules/schedule.js'
 import type { DeclaredSet, Frozen } from '../../../core/store.js'
 import type { RunRecord } from '../runs/run-codec.js'
 import { Heap } from './heap.js'
+import { RunLog } from './run-log.js'
+import { SortedTexts } from './sorted-texts.js'
 
 export interface ScheduleRecord {
   schedule: Schedule
@@ -105,6 +107,12 @@ export interface Dedupe {
   until: number
 }
 
+/** The records of one kind. */
+export interface Shelf {
+  readonly byId: Map<string, StoredRecord>
+  readonly ids: SortedTexts
+}
+
 export interface MemoryState {
   readonly clock: Clock
   /** The store's time for the whole of the current operation. */
@@ -115,8 +123,7 @@ export interface MemoryState {
   lastQueued: number
 
   readonly schedules: Map<string, ScheduleRecord>
-  /** All ids in order; undefined after a change, until a list needs them again. */
-  sortedIds: readonly string[] | undefined
+  readonly sortedIds: SortedTexts
   readonly due: Heap<ScheduleRecord>
   readonly unstamped: Set<string>
   /** Finished schedules that are removed with their history. This set and those below have the oldest entry first. */
@@ -125,15 +132,19 @@ export interface MemoryState {
   readonly skips: Set<SkipRecord>
 
   readonly runs: Map<string, RunRecord>
+  readonly runLog: RunLog
   readonly ended: Set<RunRecord>
   /** How many runs have not ended, by their owner. */
   readonly openRuns: Map<string, number>
+  readonly openOwners: SortedTexts
   readonly queues: Map<string, TargetQueue>
   readonly stampless: Set<RunRecord>
   readonly dedupes: Map<string, Dedupe>
   readonly tombstones: Heap<Dedupe>
 
   readonly names: Map<string, NameRecord>
+  /** Names that have holders. */
+  readonly heldNames: SortedTexts
   /** The last tokens of names that are not in use. A token outlives every holder. */
   readonly lastTokens: Map<string, { readonly token: number; readonly freedAt: number }>
   readonly locks: Heap<LeaseRecord>
@@ -145,8 +156,8 @@ export interface MemoryState {
   readonly instances: Map<string, InstanceRecord>
   readonly jobs: Map<string, JobInfo>
   readonly declared: Map<string, Map<string, DeclaredSet>>
-  /** By kind, then by id. */
-  readonly records: Map<string, Map<string, StoredRecord>>
+  /** By kind. */
+  readonly records: Map<string, Shelf>
 
   /** What the current operation has freed: `locks/pass-on.ts` serves the waiters at its end. */
   readonly freedNames: Set<NameRecord>
@@ -163,20 +174,23 @@ export function emptyState(clock: Clock): MemoryState {
     lastRun: 0,
     lastQueued: 0,
     schedules: new Map(),
-    sortedIds: undefined,
+    sortedIds: new SortedTexts(),
     due: new Heap(dueBefore),
     unstamped: new Set(),
     finished: new Set(),
     lanes: new Map(),
     skips: new Set(),
     runs: new Map(),
+    runLog: new RunLog(),
     ended: new Set(),
     openRuns: new Map(),
+    openOwners: new SortedTexts(),
     queues: new Map(),
     stampless: new Set(),
     dedupes: new Map(),
     tombstones: new Heap((one, other) => one.until < other.until),
     names: new Map(),
+    heldNames: new SortedTexts(),
     lastTokens: new Map(),
     locks: new Heap((one, other) => one.expiresAt < other.expiresAt),
     blocked: new Set(),
