@@ -313,3 +313,29 @@ it('a tick that an advance skipped because a trigger had locked its schedule is 
   await store.close()
   await opened.close()
 })
+
+it('a put waits for a schedule that another has created meanwhile before it locks any other', async () => {
+  const opened = await freshPostgres()
+  const { direct, schema } = opened
+  const { put, store } = new Scene(opened)
+  const { definition } = await put('z')
+  const changed = { ...definition, payload: 'changed' }
+  const other = new pg.Client({ connectionString: direct })
+  await other.connect()
+  const lock = (id: string) => `select from ${schema}.schedules where id = '${id}' for update`
+  await other.query(`begin; select pg_advisory_xact_lock(7237133, hashtext('"${schema}".schedules'))`)
+  const putting = store.schedules.put(['a', 'z'].map((id) => ({ id, definition: changed })))
+  await untilStatementWaits(direct, `%${schema}%change_schedules%`)
+  await other.query(`
+    create temp table a as select * from ${schema}.schedules; update a set id = 'a', definition = 0;
+    insert into ${schema}.schedules select * from a;
+    insert into ${schema}.definitions select 0, 'a', app, target, options, body, payload, priority, keep, key, key_limit,
+      key_when_busy, unstamped from ${schema}.definitions;
+    commit; begin; ${lock('a')}`)
+  await untilStatementWaits(direct, `%${schema}%change_schedules%`)
+  await other.query(`${lock('z')} nowait; commit`)
+  await other.end()
+  expect(await putting).toMatchObject([{ outcome: 'updated' }, { outcome: 'updated' }])
+  await store.close()
+  await opened.close()
+})

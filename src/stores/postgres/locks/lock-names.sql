@@ -2,7 +2,8 @@
 -- list and never back up; within a line it goes in the order that the line names.
 --
 --   1. instances
---   2. schedules, by id. Before that, the right to change schedules: together with others, or alone
+--   2. schedules, by id: first those that it makes, then those that exist. Before that, the right to change schedules:
+--      together with others, or alone
 --   3. names of locks and keys, by name: first those that it makes, then those that exist. Leases and waiters belong to
 --      their name, and only the transaction that holds the name touches them
 --   4. runs, by id. One that has a key only with its key's name locked, so that runs of one key never need an order

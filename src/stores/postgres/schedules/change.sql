@@ -1,7 +1,7 @@
 -- Writes what was decided of schedules in `core/schedules/declare.ts`, if they are still what was read. All of it or nothing.
 --
--- Locks: the right to change schedules, together with others; the schedules by id; their unclaimed ticks' keys, by name;
--- the ticks; those that wait.
+-- Locks: the right to change schedules, together with others; the schedules that it makes by id, then those that exist;
+-- their unclaimed ticks' keys, by name; the ticks; those that wait.
 -- Another transaction was faster: a mark differs, nothing is written, and the caller reads and decides again.
 -- Versions: the store's clock in microseconds plus the count of versions, and above the schedule's last. With the count
 -- alone, a restored backup or a failover would give a version out again that a client still holds for `ifVersion`. Versions
@@ -23,6 +23,16 @@ begin
   perform belfry.durable();
   perform pg_advisory_xact_lock_shared(7237133, hashtext('belfry.schedules'));
   hints := '{}';
+  insert into belfry.schedules (id, version, definition, place, anchor, cursor, remaining, next_at, due_at, paused_at,
+    pause_note, created_at, updated_at, finished_at, minds_overlap, removable)
+  select c.id, c.version, c.definition, nextval('belfry.places'), c.anchor, c.cursor, c.remaining, c.next_at, c.due_at,
+    c.paused_at, c.pause_note, c.created_at, c.updated_at, c.finished_at, c.minds_overlap, c.removable
+  from unnest(changes) c where c.mark is null order by c.id collate "C"
+  on conflict do nothing;
+  get diagnostics created = row_count;
+  if created < cardinality(changes) - cardinality(known_ids) then
+    perform belfry.try_again('a schedule was created meanwhile');
+  end if;
   if cardinality(known_ids) > 0 and not are_locked then
     perform belfry.lock_schedules(known_ids);
   end if;
@@ -42,6 +52,14 @@ begin
       keys := keys || belfry.end_idle_runs(
         array(select t.id from belfry.idle_ticks(array[change.id]) t where t.attempt > 0), 'cancelled', null, decided_at);
       delete from belfry.schedules s where s.id = change.id;
+    else
+      update belfry.schedules s
+      set version = change.version, definition = change.definition, place = nextval('belfry.places'), anchor = change.anchor,
+        cursor = change.cursor, remaining = change.remaining, next_at = change.next_at, due_at = change.due_at,
+        paused_at = change.paused_at, pause_note = change.pause_note, created_at = change.created_at,
+        updated_at = change.updated_at, finished_at = change.finished_at, minds_overlap = change.minds_overlap,
+        removable = change.removable
+      where s.id = change.id;
     end if;
     if change.removed or change.redefined then
       delete from belfry.definitions d where d.id = old_definition;
@@ -53,24 +71,6 @@ begin
   select c.definition, c.id, c.app, c.body, c.payload, c.target, c.options, c.priority, c.keep, c.key, c.key_limit,
     c.key_when_busy, c.unstamped
   from unnest(changes) c where c.redefined;
-  with written as (
-    insert into belfry.schedules (id, version, definition, place, anchor, cursor, remaining, next_at, due_at, paused_at,
-      pause_note, created_at, updated_at, finished_at, minds_overlap, removable)
-    select c.id, c.version, c.definition, nextval('belfry.places'), c.anchor, c.cursor, c.remaining, c.next_at, c.due_at,
-      c.paused_at, c.pause_note, c.created_at, c.updated_at, c.finished_at, c.minds_overlap, c.removable
-    from unnest(changes) c where not c.removed order by c.id collate "C"
-    on conflict on constraint schedules_pkey do update
-    set version = excluded.version, definition = excluded.definition, place = excluded.place, anchor = excluded.anchor,
-      cursor = excluded.cursor, remaining = excluded.remaining, next_at = excluded.next_at, due_at = excluded.due_at,
-      paused_at = excluded.paused_at, pause_note = excluded.pause_note, created_at = excluded.created_at,
-      updated_at = excluded.updated_at, finished_at = excluded.finished_at, minds_overlap = excluded.minds_overlap,
-      removable = excluded.removable
-    returning xmax = 0 as is_new   -- an update locks the old row, which sets xmax
-  )
-  select count(*) filter (where w.is_new) into created from written w;
-  if created < cardinality(changes) - cardinality(known_ids) then
-    perform belfry.try_again('a schedule was created meanwhile');
-  end if;
   if cardinality(known_ids) > 0 then
     hints := array['settled']::belfry.hint[] || belfry.pass_on(keys, known_ids, decided_at * 1000, 'give up');
   end if;
