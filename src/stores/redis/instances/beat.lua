@@ -20,8 +20,7 @@ for _, attempt in ipairs(given.attempts) do
   listed[attempt.run] = listed[attempt.run] or {}
   listed[attempt.run][attempt.token] = true
 end
-local running = redis.call('SMEMBERS', key('instance-running', given.instance))
-table.sort(running)
+local running = redis.call('ZRANGE', key('instance-running', given.instance), 0, -1)
 for _, run in ipairs(runs.loadMany(running)) do
   local tokens = listed[run.number]
   if tokens and tokens[run.token] then

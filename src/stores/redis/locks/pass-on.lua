@@ -78,6 +78,7 @@ local function commit()
     for _, lock in ipairs(locks) do passOn.permitsOf(lock) end
     for _, schedule in ipairs(schedules) do passOn.turnOf(schedule) end
   until #locks == 0 and #schedules == 0
+  sets.save()
   runs.save()
   permits.save()
   numbers.save()

@@ -96,7 +96,7 @@ local function startSome()
 end
 
 local function startedBefore()
-  for _, run in ipairs(runs.loadMany(redis.call('SMEMBERS', key('instance-running', given.instance)))) do
+  for _, run in ipairs(runs.loadMany(redis.call('ZRANGE', key('instance-running', given.instance), 0, -1))) do
     if run.claim == given.claim then started[#started + 1] = run end
   end
 end

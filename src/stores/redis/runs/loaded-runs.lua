@@ -1,4 +1,5 @@
 -- include: schema/numbers
+-- include: schema/sets
 -- The runs that a script has read or made. What it changes of them is written when it ends.
 --
 -- The layout of a run's text is in runs/run-codec.ts. Scripts use its first line as a table. The other four lines are the
@@ -81,8 +82,8 @@ do
     run.createdAt, run.attempt, run.failures, run.takeovers = now, run.attempt or 0, 0, 0
     loaded[run.number] = run
     if not number then
-      redis.call('ZADD', key('runs-all'), run.number, run.number)
-      redis.call('ZADD', key('runs-open'), 0, openMember(run))
+      sets.put(key('runs-all'), run.number, run.number)
+      sets.put(key('runs-open'), openMember(run), 0)
     end
     runs.change(run)
     return run
@@ -91,22 +92,22 @@ do
   function runs.forget(run)
     isChanged[run], loaded[run.number] = false, false
     redis.call('HDEL', key('runs'), run.number)
-    redis.call('ZREM', key('runs-all'), run.number)
-    redis.call('ZREM', key('runs-open'), openMember(run))
-    redis.call('ZREM', key('runs-ended'), run.number)
+    sets.remove(key('runs-all'), run.number)
+    sets.remove(key('runs-open'), openMember(run))
+    sets.remove(key('runs-ended'), run.number)
     if run.schedule then redis.call('ZREM', key('schedule-ended', run.schedule), run.number) end
     if run.backfill then redis.call('HDEL', key('schedule-backfills', run.schedule), int(run.tick) .. '/' .. run.backfill) end
   end
 
   function runs.keepEnded(run)
-    redis.call('ZREM', key('runs-open'), openMember(run))
-    redis.call('ZADD', key('runs-ended'), int(numbers.next()), run.number)
+    sets.remove(key('runs-open'), openMember(run))
+    sets.put(key('runs-ended'), run.number, int(numbers.next()))
     if run.schedule then redis.call('ZADD', key('schedule-ended', run.schedule), run.number, run.number) end
   end
 
   function runs.reopen(run)
-    redis.call('ZREM', key('runs-ended'), run.number)
-    redis.call('ZADD', key('runs-open'), 0, openMember(run))
+    sets.remove(key('runs-ended'), run.number)
+    sets.put(key('runs-open'), openMember(run), 0)
     if run.schedule then redis.call('ZREM', key('schedule-ended', run.schedule), run.number) end
   end
 

@@ -25,7 +25,7 @@ local function pruneRuns()
   for _, number in ipairs(oldest) do
     local run = runs.load(number)
     if mayStay(run) then return end
-    if run then runs.forget(run) else redis.call('ZREM', key('runs-ended'), number) end
+    if run then runs.forget(run) else sets.remove(key('runs-ended'), number) end
     kept, forgotten = kept - 1, forgotten + 1
   end
 end

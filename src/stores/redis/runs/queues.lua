@@ -1,3 +1,4 @@
+-- include: schema/sets
 -- Ready runs, where claims look for them: a queue for each target and priority, sorted by when its runs may start. What
 -- is not due yet stands there, too.
 local queues = {}
@@ -9,7 +10,7 @@ do
 
   function queues.add(run)
     local name = key('queue', run.priority, run.target)
-    redis.call('ZADD', name, int(run.readyAt), run.number)
+    sets.put(name, run.number, int(run.readyAt))
     queues.additions = queues.additions + 1
     if known[name] then return end
     known[name] = true
@@ -17,7 +18,7 @@ do
     redis.call('ZADD', key('queue-targets'), 0, run.target)
   end
 
-  function queues.remove(run) redis.call('ZREM', key('queue', run.priority, run.target), run.number) end
+  function queues.remove(run) sets.remove(key('queue', run.priority, run.target), run.number) end
 
   -- All queues of some targets.
   function queues.of(targets)
@@ -33,6 +34,7 @@ do
 
   -- The first of each queue that may start, at the most so many of each target and `limit` of a queue, in no order.
   function queues.first(all, left, limit)
+    sets.save()
     local found = {}
     for _, queue in ipairs(all) do
       local most = math.min(limit, left[queue.target])

@@ -15,8 +15,7 @@ local function isFull() return rescued + lost + ticketsTaken >= given.limit end
 
 -- Answers whether nothing more is left of it here.
 local function takeOverRunsOf(id)
-  local numbersOfRuns, left = redis.call('SMEMBERS', key('instance-running', id)), 0
-  table.sort(numbersOfRuns)
+  local numbersOfRuns, left = redis.call('ZRANGE', key('instance-running', id), 0, -1), 0
   for _, number in ipairs(numbersOfRuns) do
     local isTicket = permits.isTicket(number)
     -- A ticket's run may be trusted a little longer in its own shard.
@@ -24,7 +23,7 @@ local function takeOverRunsOf(id)
     else
       local run = runs.load(number)
       local outcome = run and transitions.takeOver(run, true)
-      if not run then redis.call('SREM', key('instance-running', id), number)
+      if not run then sets.remove(key('instance-running', id), number)
       -- What a ticket stands for is counted in the shard of its run.
       elseif isTicket then ticketsTaken = ticketsTaken + 1
       elseif outcome == 'lost' then lost = lost + 1

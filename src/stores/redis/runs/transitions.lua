@@ -5,6 +5,7 @@
 -- include: runs/loaded-runs
 -- include: runs/overlap
 -- include: runs/queues
+-- include: schema/sets
 -- The only place that changes a run's state.
 --
 --   (new) ──► ready ──start──► running ──finish──► succeeded, failed, cancelled
@@ -23,7 +24,7 @@ do
   local function withdraw(run)
     local name = keyLine.of(run)
     if run.keyShard and run.state ~= 'running' then tickets.forgetRequest(run) end
-    if run.state == 'running' then redis.call('SREM', key('instance-running', run.instance), run.number)
+    if run.state == 'running' then sets.remove(key('instance-running', run.instance), run.number)
     elseif run.state == 'ready' then
       if not run.keyShard then queues.remove(run) end
       if name then keyLine.removeReady(name, run) end
@@ -74,7 +75,7 @@ do
     run.attempt = run.attempt + 1
     if run.isTakenOver then run.takeovers, run.isTakenOver = run.takeovers + 1, nil end
     runs.change(run)
-    redis.call('SADD', key('instance-running', instance), run.number)
+    sets.put(key('instance-running', instance), run.number, 0)
   end
 
   local function freeKey(run)

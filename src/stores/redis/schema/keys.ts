@@ -44,7 +44,7 @@ export const KEYS = {
 
   instance: '<id> text of an instance (instances/instance-codec.ts)',
   instances: 'sorted set: ids by when their leases run out',
-  'instance-running': '<id> set: the runs that it runs',
+  'instance-running': '<id> sorted set: the runs that it runs, in the order of their numbers',
   'instance-claims': '<id> sorted set: claims that are not known to be answered',
   jobs: 'hash: name → job as JSON',
   'declared-sets': '<app> hash: hash → when it was first seen, and the set as JSON',
