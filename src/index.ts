@@ -1,6 +1,6 @@
 export type { BelfryOptions, ThreadOptions } from './api/belfry-options.js'
 export type { BoundedCount, Stats } from './api/health/stats.js'
-export type { EnqueueOptions, EnqueueOutcome } from './api/jobs/enqueue.js'
+export type { EnqueueOptions, EnqueueOutcome, SinkChoice } from './api/jobs/enqueue.js'
 export type { Job } from './api/jobs/job.js'
 export type { ExclusiveOption, ExclusiveOptions, JobOptions } from './api/jobs/job-options.js'
 export type { KnownJob } from './api/jobs/known-jobs.js'

@@ -11,7 +11,7 @@ import { type Duration, durationMs } from '../time/duration.js'
 import type { ParsedOptions } from './belfry-options.js'
 import { doctor } from './health/doctor.js'
 import { type Stats, stats } from './health/stats.js'
-import { type EnqueueOptions, type EnqueueOutcome, newRun } from './jobs/enqueue.js'
+import { type EnqueueOptions, type EnqueueOutcome, newDelivery, newRun, type SinkChoice } from './jobs/enqueue.js'
 import { Job } from './jobs/job.js'
 import type { JobCatalogue } from './jobs/job-catalogue.js'
 import { type JobOptions, parseJob } from './jobs/job-options.js'
@@ -120,11 +120,15 @@ export class Belfry implements AsyncDisposable {
   }
 
   /**
-   * Makes a run of a job by the job's name. If this instance does not have the job's code, the payload is not checked,
-   * and an instance that has the code stamps the exclusive key.
+   * Makes a run of a job by the job's name, or of a sink: `enqueue({ to: 'orders' }, payload)` delivers one event. If this
+   * instance does not have the job's code, the payload is not checked, and an instance that has the code computes the exclusive
+   * key.
    */
-  async enqueue(job: string, payload?: unknown, options: EnqueueOptions = {}): Promise<EnqueueOutcome> {
-    const run = await newRun(this.#parts.catalogue, checkName(job, 'job name'), payload, options)
+  async enqueue(target: string | SinkChoice, payload?: unknown, options: EnqueueOptions = {}): Promise<EnqueueOutcome> {
+    const { catalogue } = this.#parts
+    const run = isSink(target)
+      ? await newDelivery(catalogue, target, payload, options)
+      : await newRun(catalogue, checkName(target, 'job name'), payload, options)
     const { tx } = options
     const [result] = await (tx === undefined
       ? this.#parts.store.runs.enqueue([run])
@@ -188,4 +192,10 @@ export class Belfry implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.stop()
   }
+}
+
+function isSink(target: string | SinkChoice): target is SinkChoice {
+  if (typeof target !== 'object' || target === null) return false
+  checkOptions(target, ['to', 'toOptions'], 'the target of enqueue()')
+  return true
 }

@@ -61,7 +61,11 @@ export const GROUPS: readonly CommandGroup[] = [
   {
     title: 'Runs:',
     entries: [
-      entry('enqueue', 'enqueue a run of a job', async () => (await import('./commands/enqueue.js')).enqueueCommand),
+      entry(
+        'enqueue',
+        'enqueue a run of a job or sink',
+        async () => (await import('./commands/enqueue.js')).enqueueCommand,
+      ),
       entry('runs', 'list runs, or follow them live', async () => (await import('./commands/runs.js')).runsCommand),
       entry('run', 'show one run and its log', async () => (await import('./commands/run.js')).runCommand),
       entry('retry', 'retry failed runs', async () => (await import('./commands/retry.js')).retryCommand),

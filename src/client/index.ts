@@ -6,7 +6,7 @@ import { LockClient } from './locks.js'
 import { OperationClient } from './operations.js'
 import type { Page, Paging } from './pages.js'
 import { type ClientOptions, Requests } from './request.js'
-import { JobClient, RunClient } from './runs.js'
+import { JobClient, RunClient, SinkClient } from './runs.js'
 import { ScheduleClient } from './schedules.js'
 
 export type { AuditEntry } from '../server/shapes/audit.js'
@@ -17,6 +17,7 @@ export type {
   BackfillRequest,
   LockRenewal,
   LockRequest,
+  NewDelivery,
   NewRun,
   PreviewRequest,
   RunSelection,
@@ -52,7 +53,7 @@ export type { LockClient } from './locks.js'
 export type { OperationClient, WaitOptions } from './operations.js'
 export type { Page, Paging } from './pages.js'
 export type { ClientOptions } from './request.js'
-export type { JobClient, RunClient, RunQuery } from './runs.js'
+export type { JobClient, RunClient, RunQuery, SinkClient } from './runs.js'
 export type { IdempotencyOptions, ScheduleClient, ScheduleQuery, VersionOptions } from './schedules.js'
 export { type Problem, ServiceError } from './service-error.js'
 
@@ -60,6 +61,7 @@ export class BelfryClient {
   readonly schedules: ScheduleClient
   readonly runs: RunClient
   readonly jobs: JobClient
+  readonly sinks: SinkClient
   readonly locks: LockClient
   readonly operations: OperationClient
   readonly #requests: Requests
@@ -70,6 +72,7 @@ export class BelfryClient {
     this.schedules = new ScheduleClient(this.#requests)
     this.runs = new RunClient(this.#requests)
     this.jobs = new JobClient(this.#requests)
+    this.sinks = new SinkClient(this.#requests)
     this.locks = new LockClient(this.#requests)
     this.operations = new OperationClient(this.#requests)
   }

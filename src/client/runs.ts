@@ -1,4 +1,4 @@
-import type { NewRun, RunSelection } from '../server/shapes/requests.js'
+import type { NewDelivery, NewRun, RunSelection } from '../server/shapes/requests.js'
 import type { EnqueueOutcome, ManyRunsResult, RunLog, RunResource } from '../server/shapes/run.js'
 import type { JobResource } from '../server/shapes/store.js'
 import { type Page, type Paging, pagesOf } from './pages.js'
@@ -71,5 +71,20 @@ export class JobClient {
     const { idempotencyKey, ...body } = run
     const headers = { 'idempotency-key': idempotencyKey }
     return this.#requests.json(`/v1/jobs/${segment(job)}/runs`, { method: 'POST', body, headers })
+  }
+}
+
+export class SinkClient {
+  readonly #requests: Requests
+
+  constructor(requests: Requests) {
+    this.#requests = requests
+  }
+
+  /** Delivers one event, without a schedule. */
+  enqueue(sink: string, run: NewDelivery & IdempotencyOptions = {}): Promise<EnqueueOutcome> {
+    const { idempotencyKey, ...body } = run
+    const headers = { 'idempotency-key': idempotencyKey }
+    return this.#requests.json(`/v1/sinks/${segment(sink)}/runs`, { method: 'POST', body, headers })
   }
 }

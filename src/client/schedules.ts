@@ -87,8 +87,9 @@ export class ScheduleClient {
     return this.#requests.json(pathOf(id, 'pause'), { method: 'POST', body: note === undefined ? {} : { note } })
   }
 
-  resume(id: string): Promise<ScheduleResource> {
-    return this.#requests.json(pathOf(id, 'resume'), { method: 'POST', body: {} })
+  /** The note goes to the audit trail. */
+  resume(id: string, note?: string): Promise<ScheduleResource> {
+    return this.#requests.json(pathOf(id, 'resume'), { method: 'POST', body: note === undefined ? {} : { note } })
   }
 
   trigger(id: string, options: TriggerRequest & IdempotencyOptions = {}): Promise<EnqueueOutcome> {

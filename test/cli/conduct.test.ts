@@ -237,6 +237,25 @@ describe('the other commands', () => {
       stderr: expect.stringMatching(/^belfry: "greet" was not run: run \S+ has this --key/),
     })
 
+    const unknown = await run('enqueue', 'grate')
+    expect(unknown.stdout).toMatch(/^run \S+ {2}waiting for a worker that knows the job\n/)
+    expect((await run('runs', '--job', 'grate')).stdout).toMatch(/waiting for a worker that knows the job/)
+    expect(await run('enqueue')).toMatchObject({
+      code: 2,
+      stderr: expect.stringMatching(/give the name of a job, or a sink as --to/),
+    })
+    expect(await run('enqueue', '--to', 'nowhere')).toMatchObject({
+      code: 3,
+      stderr: expect.stringMatching(/there is no sink "nowhere"/),
+    })
+
+    await run('put', 'tz', '--cron', '0 9 * * *', '--tz', 'Asia/Tokyo', '--job', 'greet')
+    expect((await run('get', 'tz')).stdout).toMatch(/timezone +Asia\/Tokyo/)
+    await run('pause', 'tz')
+    expect(await run('resume', 'tz', '--note', 'back again')).toMatchObject({ code: 0 })
+    expect((await run('audit', '-o', 'jsonl')).stdout).toMatch(/"schedule.resume".*back again/)
+    await run('rm', 'tz', '--yes')
+
     await run('put', 'h', '--every', '1d', '--job', 'hold')
     const held = JSON.parse((await run('trigger', 'h', '-o', 'json')).stdout) as { runId: string }
     await expect.poll(async () => (await run('locks', '-o', 'jsonl')).stdout, { timeout: 60_000 }).toContain(held.runId)

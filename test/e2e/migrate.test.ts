@@ -148,12 +148,26 @@ describe('belfry migrate on SQLite', () => {
     expect((await belfry(['migrate', '--store', path])).stdout).toBe(again)
     expect((await belfry(['migrate', '--store', path, '--dry-run'])).stdout).toBe(`-- ${again}`)
   })
+
+  it.each(['sqlite:', 'sqlite://', 'file:', 'file://', 'FILE:'])('understands a path after %s', async (scheme) => {
+    const path = join(folder, 'belfry.db')
+    await belfry(['migrate', '--store', path])
+    expect((await belfry(['migrate', '--store', `${scheme}${path}`])).stdout).toMatch(/^file ".*belfry.db": up to date/)
+  })
 })
 
 describe('belfry migrate refuses, with exit code 2,', () => {
   const cases = {
     'no store': [[], /no store is given: pass --store, or set BELFRY_STORE/],
-    'a store that it does not know': [['--store', 'mongodb://x'], /mongodb:\/\/ is not a known store/],
+    'a store that it does not know': [
+      ['--store', 'mongodb://x'],
+      /there is no store of the kind "mongodb": use postgres/,
+    ],
+    'a scheme without slashes': [
+      ['--store', 'mysql:x.db'],
+      /there is no store of the kind "mysql".* \(\.\/mysql:… if its name has a colon\)/,
+    ],
+    'a URL without a path': [['--store', 'sqlite://'], /"sqlite:\/\/" names no file: write it as sqlite:belfry.db/],
     'a URL that cannot be read': [['--store', 'postgres://[x'], /the URL of --store cannot be read/],
     'a schema for a file': [['--store', 'belfry.db', '--schema', 'a'], /--schema is for Postgres and Redis/],
     'a store without tables': [['--store', 'redis://127.0.0.1:1'], /there is nothing to migrate on Redis/],

@@ -56,6 +56,21 @@ const events = () => receiver.requests.map(({ body }) => JSON.parse(body) as Eve
 const distinct = () => [...new Set(events().map(({ id }) => id))]
 const UNTIL = { timeout: 30_000, interval: 50 }
 
+describe('belfry serve without any configuration', () => {
+  it('has a log sink, so that the first request can make something happen', async () => {
+    const store = `sqlite:${join(folder, 'first.db')}`
+    service = await Service.start(['--store', store, '--port', '0'])
+    const schedule = { every: '1s', to: 'log', payload: { hello: 'world' } }
+    expect((await curl(`${service.url}/v1/schedules/first`, ...jsonBody('PUT', schedule))).status).toBe(201)
+    await expect.poll(() => service?.output, UNTIL).toMatch(/"schedule_id":"first","payload":\{"hello":"world"\}/)
+    const where = ['--url', service.url.replace('http://', '')]
+    const event = ['enqueue', '--to', 'log', '--payload', '{"once":true}', '--wait', '30s', ...where]
+    const { stdout } = await promisify(execFile)(process.execPath, [MAIN, ...event], { env: cleanEnv() })
+    expect(stdout).toMatch(/^run \S+ {2}succeeded\nto +log\n/)
+    expect(service.output).toMatch(/"payload":\{"once":true\}/)
+  })
+})
+
 describe('belfry serve with a webhook', () => {
   it('delivers every tick, signed, with retries until it is accepted, and late rather than never', {
     timeout: 90_000,

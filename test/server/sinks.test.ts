@@ -30,6 +30,33 @@ afterEach(async () => {
 
 const put = (id: string, body: unknown) => server.ask(`/v1/schedules/${id}`, { method: 'PUT', body })
 
+describe('POST /v1/sinks/{name}/runs', () => {
+  const send = (path: string, body: unknown, headers = {}) => server.ask(path, { method: 'POST', body, headers })
+
+  it('delivers an event, once for an Idempotency-Key', async () => {
+    orders.script = accept
+    const key = { 'idempotency-key': 'order-7' }
+    const first = await send('/v1/sinks/orders/runs', { payload: { id: 7 }, toOptions: { key: 'k' } }, key)
+    expect([first.status, first.body]).toMatchObject([
+      202,
+      { outcome: 'enqueued', run: { to: 'orders', toOptions: { key: 'k' } } },
+    ])
+    const again = await send('/v1/sinks/orders/runs', { payload: { id: 7 }, toOptions: { key: 'k' } }, key)
+    expect(again.body.runId).toBe(first.body.runId)
+    await kit.advance('1s')
+    expect(orders.delivered.map(({ payload }) => payload)).toEqual([{ id: 7 }])
+    expect((await send('/v1/sinks/nobody/runs', {})).body).toMatchObject({ code: 'SINK_UNKNOWN' })
+    expect((await send('/v1/sinks/orders/runs', { topic: 'x' })).status).toBe(422)
+  })
+
+  it('is open only to callers who may use the sink', async () => {
+    caller = { name: 'eu', role: 'operator', prefix: 'eu/' }
+    expect(await send('/v1/sinks/orders/runs', {})).toMatchObject({ status: 403, body: { code: 'FORBIDDEN' } })
+    caller = { name: 'viewer', role: 'viewer' }
+    expect((await send('/v1/sinks/orders/runs', {})).status).toBe(403)
+  })
+})
+
 describe('dead letters', () => {
   it('are listed by sink and state, and retried in bulk', async () => {
     for (const id of ['a', 'b', 'c']) await put(id, { at: '2026-01-01T00:00:01Z', to: 'orders', payload: { id } })

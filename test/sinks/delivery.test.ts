@@ -20,6 +20,46 @@ async function started(options: Partial<BelfryOptions>) {
   return test
 }
 
+describe('an enqueue to a sink', () => {
+  it('delivers one event without a schedule, with options, a delay and a dedupe key', async () => {
+    const orders = new ScriptedSink()
+    const { belfry, advance } = await started({ sinks: { orders } })
+    const once = await belfry.enqueue({ to: 'orders', toOptions: { key: 'k' } }, { id: 7 }, { in: '1m', key: 'once' })
+    const again = await belfry.enqueue({ to: 'orders' }, null, { key: 'once' })
+    expect([once.outcome, again]).toEqual(['enqueued', { outcome: 'duplicate', run: once.run }])
+    await advance('59s')
+    expect(orders.delivered).toEqual([])
+    await advance('2s')
+    expect(orders.delivered).toMatchObject([{ id: once.run, key: 'k', payload: { id: 7 } }])
+    expect(orders.delivered[0]).not.toHaveProperty('schedule_id')
+  })
+
+  it('is refused when there is no such sink, or when the sink refuses its options', async () => {
+    const { belfry } = await started({ sinks: { orders: new ScriptedSink() } })
+    await expect(belfry.enqueue({ to: 'order' })).rejects.toThrow(
+      'enqueue to sink "order": there is no sink "order"; there are orders',
+    )
+    await expect(belfry.enqueue({ to: 'orders', toOptions: 3 })).rejects.toThrow(
+      'enqueue to sink "orders": toOptions is "3"; it must be an object',
+    )
+    await expect(belfry.enqueue({ to: 'orders', options: {} } as never)).rejects.toThrow(
+      /unknown option "options"|toOptions/,
+    )
+    await expect(belfry.enqueue({ to: 'orders' }, null, { delay: 1 } as never)).rejects.toMatchObject({
+      code: 'OPTION_INVALID',
+    })
+  })
+
+  it('keeps the order of its key in an ordered sink', async () => {
+    const orders = new ScriptedSink({ ordered: true })
+    orders.script = each(({ payload, attempt }) => (payload === 1 && attempt === 1 ? no : { delivered: true }))
+    const { belfry, advance } = await started({ sinks: { orders } })
+    for (const payload of [1, 2]) await belfry.enqueue({ to: 'orders', toOptions: { key: 'k' } }, payload)
+    await advance('1m')
+    expect(orders.delivered.map(({ payload }) => payload)).toEqual([1, 2])
+  })
+})
+
 describe('a sink', () => {
   it('gets messages in batches, with a limited number of calls, and claims no more than it can send', async () => {
     const orders = new ScriptedSink({ batch: 10, concurrency: 3 })

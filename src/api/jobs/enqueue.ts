@@ -27,6 +27,13 @@ export interface EnqueueOptions {
   readonly tx?: unknown
 }
 
+/** A sink as the target of a run, with the fields that schedules have for it. */
+export interface SinkChoice {
+  readonly to: string
+  /** Options for the sink: topic, headers, URL. */
+  readonly toOptions?: unknown
+}
+
 /** `run` is the new run, or the existing run that kept it from being made. */
 export interface EnqueueOutcome {
   readonly outcome: EnqueueResult['outcome']
@@ -43,7 +50,7 @@ export async function newRun(
   payload: unknown,
   options: EnqueueOptions,
 ): Promise<NewRun> {
-  const fields = enqueueFields(job, options)
+  const fields = enqueueFields(`enqueue of job "${job}"`, options)
   const stored = toJson(payload, `payload of job "${job}"`)
   const definition = catalogue.jobs.get(job)
   await definition?.parse?.(stored)
@@ -56,16 +63,32 @@ export async function newRun(
   return { ...base, key, checkKey }
 }
 
+/** A run that a sink delivers, without a schedule. */
+export async function newDelivery(
+  catalogue: JobCatalogue,
+  { to, toOptions }: SinkChoice,
+  payload: unknown,
+  options: EnqueueOptions,
+): Promise<NewRun> {
+  const sink = checkName(to, 'sink name')
+  const where = `enqueue to sink "${sink}"`
+  const fields = enqueueFields(where, options)
+  const given = toOptions === undefined ? {} : { options: toJson(toOptions, `toOptions of an ${where}`) }
+  const target = { sink, ...given }
+  const { key } = await catalogue.sinks.check(where, target, undefined)
+  const base = { target, origin: 'enqueue', payload: toJson(payload, `payload of an ${where}`), keep: 'all' } as const
+  return { ...base, ...fields, ...(key === undefined ? {} : { key }) }
+}
+
 const KNOWN = ['in', 'at', 'key', 'keyFor', 'priority', 'tx']
 
-function enqueueFields(job: string, options: EnqueueOptions) {
-  checkOptions(options, KNOWN, `enqueue of job "${job}"`)
+function enqueueFields(where: string, options: EnqueueOptions) {
+  checkOptions(options, KNOWN, where)
   const { in: delay, at, priority = 0 } = options
-  if (delay !== undefined && at !== undefined) throw invalid(job, 'give `in` or `at`, not both')
+  if (delay !== undefined && at !== undefined) throw invalid(where, 'give `in` or `at`, not both')
   if (!Number.isInteger(priority) || Math.abs(priority) > LIMITS.priority) {
-    throw invalid(job, `priority is ${String(priority)}; it must be a whole number of at most ${LIMITS.priority}`)
+    throw invalid(where, `priority is ${String(priority)}; it must be a whole number of at most ${LIMITS.priority}`)
   }
-  const where = `enqueue of job "${job}"`
   return located(where, () => ({
     priority,
     ...dedupeFields(where, options),
@@ -82,6 +105,6 @@ export function dedupeFields(where: string, { key, keyFor }: Pick<EnqueueOptions
   }))
 }
 
-function invalid(job: string, problem: string) {
-  return failure('OPTION_INVALID', `enqueue of job "${job}": ${problem}`)
+function invalid(where: string, problem: string) {
+  return failure('OPTION_INVALID', `${where}: ${problem}`)
 }

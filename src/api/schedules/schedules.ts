@@ -194,7 +194,7 @@ export class Schedules {
     const definition = parseSchedule(id, input, this.#graceMs, app)
     const { target, payload } = definition
     if ('sink' in target) {
-      return { ...definition, ...(await this.#catalogue.sinks.check(id, target, input.overlap)) }
+      return { ...definition, ...(await this.#catalogue.sinks.check(`schedule "${id}"`, target, input.overlap)) }
     }
     const job = this.#catalogue.jobs.get(target.job)
     await job?.parse?.(payload)

@@ -55,28 +55,28 @@ export class SinkCatalogue {
     return typeof key === 'string' ? { key: orderKey(sink, key) } : { overlap: 'queue-all' }
   }
 
-  /** Checks that a schedule's sink exists and accepts the schedule's options for it. */
-  async check(id: string, { sink: name, options }: SinkTarget, overlap: Overlap | undefined): Promise<Order> {
+  /** Checks that a sink exists and accepts the options for it. `where` is for errors: `schedule "digest/eu"`. */
+  async check(where: string, { sink: name, options }: SinkTarget, overlap: Overlap | undefined): Promise<Order> {
     const info = await this.#infoOf(name)
-    if (info === undefined && this.#isComplete) throw unknown(id, name, [...this.#own.keys()])
-    const key = checkKeyOption(id, options)
-    this.#checkOptions(id, name, key === undefined ? options : without(options, 'key'), key)
+    if (info === undefined && this.#isComplete) throw unknown(where, name, [...this.#own.keys()])
+    const key = checkKeyOption(where, options)
+    this.#checkOptions(where, name, key === undefined ? options : without(options, 'key'), key)
     if (info?.ordered !== true) return { overlap: overlap ?? 'allow' }
     if (key !== undefined) return { overlap: overlap ?? 'allow', key: orderKey(name, key) }
     if (overlap === 'allow') {
-      throw invalid(id, `overlap is allow, and sink "${name}" is ordered: leave overlap out, or make it queue-all`)
+      throw invalid(where, `overlap is allow, and sink "${name}" is ordered: leave overlap out, or make it queue-all`)
     }
     return { overlap: overlap ?? 'queue-all' }
   }
 
-  #checkOptions(id: string, name: string, options: Json | undefined, key: string | undefined): void {
+  #checkOptions(where: string, name: string, options: Json | undefined, key: string | undefined): void {
     const sink = this.#own.get(name)?.sink
     if (sink?.check === undefined) return
     try {
       sink.check(options ?? {}, key)
     } catch (error) {
       const code = error instanceof BelfryError ? error.code : 'OPTION_INVALID'
-      const message = `schedule "${id}": toOptions: ${errorRecord(error).message}`
+      const message = `${where}: toOptions: ${errorRecord(error).message}`
       const path = ['toOptions', ...((error instanceof BelfryError ? error.path : undefined) ?? [])]
       throw Object.assign(new BelfryError(code, message, { cause: error }), { path })
     }
@@ -95,13 +95,13 @@ export class SinkCatalogue {
 }
 
 /** Returns the option `key`, which the engine reads. The other options are for the sink. */
-function checkKeyOption(id: string, options: Json | undefined): string | undefined {
+function checkKeyOption(where: string, options: Json | undefined): string | undefined {
   if (options === undefined) return undefined
   if (typeof options !== 'object' || options === null || Array.isArray(options)) {
-    throw invalid(id, `toOptions is ${quote(options)}; it must be an object`)
+    throw invalid(where, `toOptions is ${quote(options)}; it must be an object`)
   }
   const key = keyIn(options)
-  return key === undefined ? undefined : checkName(key, `toOptions.key of schedule "${id}"`)
+  return key === undefined ? undefined : checkName(key, `toOptions.key of ${where}`)
 }
 
 function keyIn(options: Json | undefined): Json | undefined {
@@ -114,12 +114,12 @@ function without(options: Json | undefined, name: string): Json | undefined {
   return Object.keys(rest).length === 0 ? undefined : rest
 }
 
-function unknown(id: string, name: string, known: readonly string[]) {
+function unknown(where: string, name: string, known: readonly string[]) {
   const there = known.length === 0 ? 'no sinks are configured' : `there are ${known.join(', ')}`
-  const brief = `schedule "${id}": there is no sink "${name}"`
+  const brief = `${where}: there is no sink "${name}"`
   return Object.assign(failure('SINK_UNKNOWN', `${brief}; ${there}`), { brief })
 }
 
-function invalid(id: string, problem: string) {
-  return failure('OPTION_INVALID', `schedule "${id}": ${problem}`)
+function invalid(where: string, problem: string) {
+  return failure('OPTION_INVALID', `${where}: ${problem}`)
 }

@@ -7,6 +7,7 @@ export interface CrontabFlags {
   readonly [flag: string]: unknown
   readonly name?: string
   readonly tz?: string
+  readonly timezone?: string
   readonly systemFormat?: boolean
   readonly userFormat?: boolean
   readonly overlap: Overlap
@@ -24,6 +25,7 @@ export function crontabCommand(command: Command): void {
     .argument('<file>', 'an ordinary crontab')
     .option('--name <text>', 'name of the crontab, the same on all hosts (file name)')
     .option('--tz <zone>', 'time zone without CRON_TZ (this host’s zone)')
+    .addOption(command.createOption('--timezone <zone>', 'the same as --tz').hideHelp())
     .option('--system-format', 'each command has a user before it')
     .option('--user-format', 'commands have no user before them')
     .addOption(

@@ -7,8 +7,8 @@ export function devCommand(command: Command): Command {
       'after',
       `
 Examples:
-  belfry dev                 one process, three schedules
-  belfry dev --replicas 3    three processes to kill, by 1, 2 and 3`,
+  belfry dev                 one process, four schedules
+  belfry dev --replicas 3    three processes to kill, by the keys 1, 2 and 3`,
     )
     .action(async ({ replicas }: { readonly replicas: number }) => {
       const { runDev } = await import('../dev/run-dev.js')

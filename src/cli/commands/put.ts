@@ -20,6 +20,7 @@ interface PutFlags extends Flags {
   readonly file?: string
   readonly at?: readonly string[]
   readonly payload?: string
+  readonly tz?: string
   readonly toOptions?: string
   readonly ifVersion?: number
 }
@@ -35,6 +36,7 @@ export function putCommand(command: Command): void {
     .option('--every <duration>', 'or: at an interval, such as 15m')
     .option('--at <instant...>', 'or: at these instants')
     .option('--timezone <zone>', 'IANA name, for cron (UTC)')
+    .addOption(command.createOption('--tz <zone>', 'the same as --timezone').hideHelp())
     .option('--starts-at <instant>', 'not before this')
     .option('--ends-at <instant>', 'not after this')
     .option('--job <name>', 'what: run this job')
@@ -82,7 +84,7 @@ async function put(id: string, flags: PutFlags): Promise<void> {
 /** The fields of the file, overridden by flags. The service validates them. */
 async function fieldsOf(id: string, flags: PutFlags): Promise<ScheduleFields> {
   const { readData, jsonOf } = await import('../settings/data-file.js')
-  const { file, at, payload, toOptions } = flags
+  const { file, at, payload, toOptions, tz } = flags
   const given = file === undefined ? {} : await readData(file)
   if (typeof given !== 'object' || given === null || Array.isArray(given)) {
     throw failure('OPTION_INVALID', `${quotePath(file ?? '-')} holds no fields of a schedule: write cron: …, job: …`)
@@ -90,6 +92,7 @@ async function fieldsOf(id: string, flags: PutFlags): Promise<ScheduleFields> {
   const plain = PLAIN.filter((name) => flags[name] !== undefined).map((name) => [name, flags[name]])
   const fields: Record<string, unknown> = {
     ...given,
+    ...(tz === undefined ? {} : { timezone: tz }),
     ...Object.fromEntries(plain),
     ...(at === undefined ? {} : { at: at.length === 1 ? at[0] : at }),
     ...(payload === undefined ? {} : { payload: jsonOf(payload, '--payload') }),

@@ -78,7 +78,7 @@ function leaseOf({ lease }: CrontabFlags): number {
   throw failure('OPTION_INVALID', `--lease: ${lease} is too short to renew in time: at least 1s`)
 }
 
-function readCrontab(file: string, { tz, systemFormat, userFormat }: CrontabFlags) {
+function readCrontab(file: string, { timezone: zone, tz = zone, systemFormat, userFormat }: CrontabFlags) {
   const path = resolve(file)
   const isSystem = path === '/etc/crontab' || path.startsWith('/etc/cron.d/')
   const timezone = tz ?? Intl.DateTimeFormat().resolvedOptions().timeZone

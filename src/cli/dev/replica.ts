@@ -1,6 +1,9 @@
 /** An instance of the demo, in this process or a child. It reports the events of its runs. */
 import { type Belfry, createBelfry } from '../../belfry.js'
+import { silentLogger } from '../../core/logger.js'
+import { ownerOf } from '../../core/runs/run.js'
 import type { ClaimedRun } from '../../core/store.js'
+import { log } from '../../sinks/log.js'
 import { sqlite } from '../../stores/sqlite/index.js'
 import { quietSqlite } from '../settings/quiet-sqlite.js'
 import { declareDemo, LEASE } from './demo.js'
@@ -14,12 +17,15 @@ export async function startReplica(path: string, helloAt: number, tell: (note: R
     lease: LEASE,
     poll: '250ms',
     stopGrace: '500ms',
+    // The line of the run shows the event.
+    sinks: { log: log({ logger: silentLogger }) },
   })
   declareDemo(belfry, helloAt)
   const note = (kind: RunNote['kind'], run: ClaimedRun): RunNote => ({
     kind,
     at: Date.now(),
-    schedule: run.schedule ?? run.id,
+    schedule: ownerOf(run),
+    ...('sink' in run.target ? { event: JSON.stringify(run.payload) } : {}),
     tick: run.tick ?? run.createdAt,
     attempt: run.attempt,
     takeovers: run.takeovers,

@@ -12,7 +12,7 @@ const UP_MS = 400
 
 const SCRIPT = fileURLToPath(new URL('./replica-process.js', import.meta.url))
 
-/** Several processes on one file, named A, B, C …; each can be killed and restarted. */
+/** Several processes on one file, named #1, #2, #3 … after the keys that kill and restart them. */
 export class Replicas {
   readonly #path: string
   readonly #names: readonly string[]
@@ -24,14 +24,14 @@ export class Replicas {
 
   constructor(path: string, count: number, style: Style, print: (line: string | undefined) => void) {
     this.#path = path
-    this.#names = Array.from({ length: count }, (_, at) => String.fromCharCode(65 + at))
+    this.#names = Array.from({ length: count }, (_, at) => `#${at + 1}`)
     this.#style = style
     this.#print = print
   }
 
   /** Starts the first replica alone, so that it shows output soon, and then the others. */
   async start(): Promise<void> {
-    const [first = 'A', ...others] = this.#names
+    const [first = '#1', ...others] = this.#names
     await this.#spawn(first)
     if (this.#stopped) return
     const missing = others.filter((name) => !this.#children.has(name))

@@ -6,7 +6,10 @@ import type { RequestNote } from './demo-api.js'
 export interface RunNote {
   readonly kind: 'started' | 'succeeded' | 'failed' | 'retrying' | 'cancelled' | 'released' | 'stale'
   readonly at: number
+  /** The schedule; of a run without one, the job or the sink. */
   readonly schedule: string
+  /** What a sink delivers, as JSON. */
+  readonly event?: string
   readonly tick: number
   readonly attempt: number
   readonly takeovers: number
@@ -19,6 +22,7 @@ export interface RunNote {
 }
 
 const NAME_WIDTH = 10
+const MAX_EVENT = 60
 
 /** Returns undefined for an event that gets no line. */
 export function runLine(note: RunNote, replica: string | undefined, style: Style): string | undefined {
@@ -44,7 +48,7 @@ function eventText(note: RunNote, style: Style): string | undefined {
       if (takeovers > 0) return `▶ ${style.yellow(`taken over, attempt ${attempt}`)}`
       return note.exclusive ? style.dim('▶ running') : undefined
     case 'succeeded':
-      return `${style.green('✔')} done${took}${style.dim(`, started +${Math.max(lateMs, 0)} ms`)}${again}`
+      return `${style.green('✔')} ${note.event === undefined ? 'done' : `delivered ${cut(note.event)}`}${took}${style.dim(`, started +${Math.max(lateMs, 0)} ms`)}${again}`
     case 'retrying':
       return `${style.yellow('↻')} failed: ${error}${style.dim(`, retry in ${duration(delayMs ?? 0)}`)}`
     case 'failed':
@@ -56,6 +60,10 @@ function eventText(note: RunNote, style: Style): string | undefined {
     case 'stale':
       return style.yellow('stale: its token was refused')
   }
+}
+
+function cut(text: string): string {
+  return text.length <= MAX_EVENT ? text : `${text.slice(0, MAX_EVENT - 1)}…`
 }
 
 export function clockTime(instant: number, fraction = false): string {

@@ -8,6 +8,7 @@ import { createServer, type RequestInfo } from '../../server/index.js'
 import { tokenAuthorise } from '../../server/security/authorise.js'
 import { Tokens } from '../../server/security/tokens.js'
 import { METRICS_TYPE, metricsPage, metricsSource } from '../../server/shapes/metrics-page.js'
+import { log as logSink } from '../../sinks/log.js'
 import { openSinks } from '../settings/open-sinks.js'
 import { type StoreLocation, storeLocation } from '../settings/open-store.js'
 import { quietSqlite } from '../settings/quiet-sqlite.js'
@@ -30,7 +31,7 @@ export async function runServe(settings: ServeSettings): Promise<void> {
   const { store: where, schema, app, release } = settings
   const location = storeLocation({ store: where, ...(schema === undefined ? {} : { schema }) })
   const addressOf = clientAddress(settings.proxies)
-  const sinks = await openSinks(settings.sinks, process.env)
+  const sinks = { log: logSink(), ...(await openSinks(settings.sinks, process.env)) }
   if (settings.auth === 'tokens') await mustHaveTokens(location, settings)
   const belfry = createBelfry({
     store: await location.open({ migrate: settings.migrate }),

@@ -1,5 +1,6 @@
 /** Opens the store that --store names: the only place that maps URLs and paths to stores. */
 import { existsSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
 import { Option } from 'commander'
 import { failure, quote } from '../../core/errors.js'
 import type { MigrationReport, Store } from '../../core/store.js'
@@ -26,7 +27,8 @@ export const storeOption = new Option('--store <where>', 'postgres://…, redis:
 )
 export const schemaOption = new Option('--schema <name>', 'the Postgres schema, or the prefix of Redis keys')
 
-const SCHEME = /^([a-z][a-z0-9+.-]*):\/\//i
+/** A single letter is the drive of a Windows path. */
+const SCHEME = /^([a-z][a-z0-9+.-]+):/i
 
 export function storeLocation({ store = '', schema }: StoreOptions): StoreLocation {
   if (store === '') {
@@ -38,16 +40,26 @@ export function storeLocation({ store = '', schema }: StoreOptions): StoreLocati
   const scheme = SCHEME.exec(store)?.[1]?.toLowerCase()
   if (scheme === 'postgres' || scheme === 'postgresql') return postgresLocation(store, schema ?? 'belfry')
   if (scheme === 'redis' || scheme === 'rediss') return redisLocation(store, schema ?? 'belfry')
-  if (scheme !== undefined) {
+  if (scheme !== undefined && scheme !== 'sqlite' && scheme !== 'file') {
     throw failure(
       'OPTION_INVALID',
-      `${scheme}:// is not a known store: use postgres://…, redis://… or the path of a file`,
+      `--store: there is no store of the kind ${quote(scheme)}: use postgres://…, redis://… or the path of a SQLite file (./${scheme}:… if its name has a colon)`,
     )
   }
   if (schema !== undefined) {
     throw failure('OPTION_INVALID', '--schema is for Postgres and Redis: a SQLite file has none')
   }
-  return sqliteLocation(store)
+  return sqliteLocation(scheme === undefined ? store : pathOf(store))
+}
+
+/** The path in `sqlite:belfry.db`, `sqlite:///var/lib/belfry.db` or `file:///var/lib/belfry.db`. */
+function pathOf(store: string): string {
+  if (/[?#]/.test(store)) {
+    throw failure('OPTION_INVALID', `--store: ${quote(store)} has a query or fragment, which a SQLite file has not`)
+  }
+  const path = /^file:\/\/\//i.test(store) ? fileURLToPath(store) : store.replace(/^[^:]+:(?:\/\/)?/, '')
+  if (path !== '') return path
+  throw failure('OPTION_INVALID', `--store: ${quote(store)} names no file: write it as sqlite:belfry.db`)
 }
 
 /** Opens a store; the caller closes it. Closes it on failure, since its connections would keep the process alive. */
@@ -62,7 +74,7 @@ export async function opened(store: Store): Promise<Store> {
 }
 
 function postgresLocation(url: string, schema: string): StoreLocation {
-  if (!URL.canParse(url)) {
+  if (!URL.canParse(url) || !/^[a-z]+:\/\//i.test(url)) {
     throw failure('OPTION_INVALID', 'the URL of --store cannot be read: postgres://user:password@host:5432/database')
   }
   return {
@@ -87,7 +99,8 @@ export function redisOptions({ store = '', schema = 'belfry' }: StoreOptions): R
 function redisUrls(text: string): string[] {
   const urls = text.split(',').map((url) => url.trim())
   // The path of the URL is the number of a database.
-  if (urls.every((url) => URL.canParse(url) && /^\/?\d*$/.test(new URL(url).pathname))) return urls
+  if (urls.every((url) => /^rediss?:\/\//i.test(url) && URL.canParse(url) && /^\/?\d*$/.test(new URL(url).pathname)))
+    return urls
   throw failure('OPTION_INVALID', 'the URL of --store cannot be read: redis://user:password@host:6379/0')
 }
 

@@ -33,7 +33,13 @@ export function ownerOf({ schedule, job, to }: RunSummary): string {
 
 function stateOf({ state, reason, waitsFor }: RunSummary): string {
   if (reason !== undefined) return `${state} (${reason})`
-  return waitsFor === undefined ? state : `${state} (${waitsFor})`
+  return waitsFor === undefined ? state : `${state} for ${WAITS_FOR[waitsFor]}`
+}
+
+const WAITS_FOR: Readonly<Record<NonNullable<RunSummary['waitsFor']>, string>> = {
+  worker: 'a worker that knows the job',
+  overlap: 'an earlier run of the schedule',
+  key: 'its exclusive key',
 }
 
 function sinceOf({ finishedAt, startedAt, state, readyAt }: RunSummary): string {

@@ -1,10 +1,13 @@
+import type { SinkChoice } from '../../api/jobs/enqueue.js'
 import type { Belfry } from '../../belfry.js'
-import { json } from '../http/reply.js'
-import { type Route, route } from '../http/route.js'
+import type { Target } from '../../core/runs/run.js'
+import type { Repeatable } from '../http/idempotency.js'
+import { json, type Reply } from '../http/reply.js'
+import { type Route, route, type ServerContext } from '../http/route.js'
 import { mustUse } from '../security/targets.js'
 import { mayMake, visible } from '../security/visibility.js'
 import { listOf } from '../shapes/list.js'
-import { newRun } from '../shapes/requests.js'
+import { type NewRun, newDelivery, newRun } from '../shapes/requests.js'
 import { enqueued } from '../shapes/run.js'
 import { jobResource } from '../shapes/store.js'
 import { answerEnqueued, checkWait, enqueueDetail, isEnqueued } from './schedule-actions.js'
@@ -37,17 +40,52 @@ export function jobRoutes(belfry: Belfry): readonly Route[] {
         200: { description: 'The run has ended.', schema: enqueued },
         202: { description: 'The run has not ended, or another run has its key.', schema: enqueued },
       },
-      handle: async (c, { body: { wait, payload, ...options }, repeatable }) => {
+      handle: async (c, { body, repeatable }) => {
         const job = c.req.param('name') ?? ''
-        mayMake(c.get('caller'), job)
-        mustUse(c.get('caller'), { job })
-        const waitMs = checkWait(wait)
-        const dedupe = options.key === undefined ? repeatable?.dedupe : undefined
-        const enqueue = () => belfry.enqueue(job, payload, { ...options, ...dedupe })
-        const result = await c.env.usage.within(c.get('caller'), 'runs', 1, enqueue, isEnqueued)
-        await c.env.audit(c.get('caller'), 'run.enqueue', job, enqueueDetail(result))
-        return answerEnqueued(belfry, c, result, waitMs, dedupe?.key)
+        return enqueue(belfry, c, job, { job }, body, repeatable)
+      },
+    }),
+    route({
+      ...{
+        method: 'post',
+        path: '/v1/sinks/{name}/runs',
+        id: 'enqueueDelivery',
+        tag: TAG,
+        role: 'operator',
+        idempotent: true,
+      },
+      summary: 'Enqueues an event for a sink. An instance that has the sink delivers it.',
+      body: newDelivery,
+      optionalBody: true,
+      answers: {
+        200: { description: 'The run has ended.', schema: enqueued },
+        202: { description: 'The run has not ended, or another run has its key.', schema: enqueued },
+      },
+      handle: async (c, { body: { toOptions, ...body }, repeatable }) => {
+        const to = c.req.param('name') ?? ''
+        const target = { to, ...(toOptions === undefined ? {} : { toOptions }) }
+        return enqueue(belfry, c, target, { sink: to }, body, repeatable)
       },
     }),
   ]
+}
+
+async function enqueue(
+  belfry: Belfry,
+  c: ServerContext,
+  target: string | SinkChoice,
+  used: Target,
+  { wait, payload, ...options }: NewRun,
+  repeatable: Repeatable | undefined,
+): Promise<Reply> {
+  const caller = c.get('caller')
+  const name = 'job' in used ? used.job : used.sink
+  mayMake(caller, name)
+  mustUse(caller, used)
+  const waitMs = checkWait(wait)
+  const dedupe = options.key === undefined ? repeatable?.dedupe : undefined
+  const make = () => belfry.enqueue(target, payload, { ...options, ...dedupe })
+  const result = await c.env.usage.within(caller, 'runs', 1, make, isEnqueued)
+  await c.env.audit(caller, 'run.enqueue', name, enqueueDetail(result))
+  return answerEnqueued(belfry, c, result, waitMs, dedupe?.key)
 }

@@ -74,6 +74,11 @@ export const newRun = z
   })
   .meta({ id: 'NewRun' })
 
+/** A run of a sink: an event that no schedule has caused. */
+export const newDelivery = z
+  .strictObject({ ...newRun.shape, toOptions: scheduleInput.shape.toOptions })
+  .meta({ id: 'NewDelivery' })
+
 export const runFilters = {
   schedule: text.exactOptional(),
   job: text.exactOptional(),
@@ -135,6 +140,7 @@ export type BackfillRequest = z.input<typeof backfill>
 export type PreviewRequest = z.input<typeof previewOf>
 export type ApplyRequest = z.input<typeof wantedSchedules>
 export type NewRun = z.input<typeof newRun>
+export type NewDelivery = z.input<typeof newDelivery>
 export type RunSelection = z.input<typeof meantRuns>
 export type LockRequest = z.input<typeof acquisition>
 export type LockRenewal = z.input<typeof renewal>

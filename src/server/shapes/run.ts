@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { ErrorRecord } from '../../core/errors.js'
-import { ORIGINS, type Run, WAITS_FOR } from '../../core/runs/run.js'
+import { ORIGINS, type Run, type WaitsFor } from '../../core/runs/run.js'
 import { ENQUEUE_OUTCOMES } from '../../core/store.js'
 import type { Caller } from '../security/caller.js'
 import type { Visible } from '../security/visibility.js'
@@ -34,7 +34,10 @@ export const runResource = z
     keep,
     key: z.strictObject({ name: z.string(), limit: z.int(), whenBusy }).exactOptional(),
     dedupe: z.string().exactOptional().meta({ description: 'The deduplication key that it was enqueued with.' }),
-    waitsFor: z.enum(WAITS_FOR).exactOptional(),
+    waitsFor: z
+      .enum(['worker', 'overlap', 'key'])
+      .exactOptional()
+      .meta({ description: 'A worker that knows the job; an earlier run of the schedule; or its exclusive key.' }),
     reason: skipReason.exactOptional(),
     createdAt: time,
     readyAt: time.meta({ description: 'When it may start, or be retried.' }),
@@ -106,6 +109,11 @@ function visibleError({ role }: Pick<Caller, 'role'>, { excerpt, ...error }: Err
   return excerpt === undefined || role === 'viewer' ? error : { ...error, excerpt }
 }
 
+/** The store's word names the part of the engine that computes a missing key; a caller waits for a worker with the job's code. */
+function shownWait(waitsFor: WaitsFor): NonNullable<RunResource['waitsFor']> {
+  return waitsFor === 'stamp' ? 'worker' : waitsFor
+}
+
 export function toRunResource(run: Visible<Run>, caller: Pick<Caller, 'role'>): RunResource {
   const { id, state, target, origin, schedule, tick, backfill, payload, priority, keep, key, dedupe } = run
   const { waitsFor, reason, createdAt, readyAt, startBy, attempt, failures, takeovers, token, instance } = run
@@ -121,7 +129,7 @@ export function toRunResource(run: Visible<Run>, caller: Pick<Caller, 'role'>): 
     ...{ payload, priority, keep },
     ...(key === undefined ? {} : { key: { name: key.name, limit: key.limit, whenBusy: key.whenBusy } }),
     ...(dedupe === undefined ? {} : { dedupe }),
-    ...(waitsFor === undefined ? {} : { waitsFor }),
+    ...(waitsFor === undefined ? {} : { waitsFor: shownWait(waitsFor) }),
     ...(reason === undefined ? {} : { reason }),
     ...{ createdAt: iso(createdAt), readyAt: iso(readyAt) },
     ...(startBy === undefined ? {} : { startBy: iso(startBy) }),
