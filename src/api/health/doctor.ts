@@ -11,7 +11,7 @@ import type { Frozen, Store, TargetBacklog } from '../../core/store.js'
 import { isoText } from '../../time/instant.js'
 import { OUTAGE_ADVICE, type UnreachableSink, unreachableSinks } from '../sinks/unreachable-sinks.js'
 import { lostWrites } from './lost-writes.js'
-import { MOST_DUE } from './stats.js'
+import { MAX_LOOKED, MOST_DUE } from './stats.js'
 import { type Demand, jobs, sinks } from './unserved.js'
 
 /** How many schedules or runs one check reads. */
@@ -52,7 +52,7 @@ async function checks(store: Store, clock: Clock): Promise<readonly Check[]> {
     store.instances.list(),
     store.frozen(),
     store.schedules.list({ limit: MAX_READ }),
-    store.runs.list({ states: ['waiting', 'ready'], limit: MAX_READ }),
+    store.runs.list({ states: ['waiting', 'ready'], limit: MAX_READ, look: MAX_LOOKED }),
     store.runs.backlog(MOST_DUE),
     unreachableSinks(store),
   ])
@@ -131,7 +131,7 @@ function zones({ live }: Scene): Check {
  * twice in this state is stuck.
  */
 async function keys({ store, now }: Scene): Promise<Check> {
-  const { items } = await store.runs.list({ states: ['waiting'], waitsFor: 'key', limit: MAX_READ })
+  const { items } = await store.runs.list({ states: ['waiting'], waitsFor: 'key', limit: MAX_READ, look: MAX_LOOKED })
   const waiters = new Map<string, Run>()
   for (const run of items) if (run.key !== undefined && run.readyAt <= now) waiters.set(run.key.name, run)
   const findings: Finding[] = []

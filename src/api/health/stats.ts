@@ -22,6 +22,8 @@ export interface BoundedCount {
 }
 
 const MOST = 1_000
+/** How many runs a store without an index of states looks through for one count. */
+export const MAX_LOOKED = 100_000
 /** The bound of due runs for each job and sink. Alerts compare the sum with numbers below this. */
 export const MOST_DUE = 2_000
 
@@ -47,8 +49,7 @@ export async function stats(store: Store): Promise<Stats> {
   }
 }
 
-/** One page is enough, because stores list unfinished runs by state. */
 async function probe(store: Store, state: RunState): Promise<BoundedCount> {
-  const { items, next } = await store.runs.list({ states: [state], limit: MOST })
+  const { items, next } = await store.runs.list({ states: [state], limit: MOST, look: MAX_LOOKED })
   return { count: items.length, more: next !== undefined }
 }

@@ -29,6 +29,9 @@ const SINK: Kind = {
   flag: '--to',
 }
 
+/** How many schedules a store without an index of jobs looks through, for all jobs together. */
+const MAX_LOOKED = 100_000
+
 /**
  * Finds jobs that no live instance runs, although a schedule or run needs them. At most `most` further known jobs are
  * looked up, for schedules that `demand` does not contain.
@@ -36,8 +39,10 @@ const SINK: Kind = {
 export async function jobs(demand: Demand, served: ReadonlySet<string>, store: Store, most: number): Promise<Check> {
   const found = unserved(demand, served, JOB)
   const once = (await store.instances.jobs()).filter(({ name }) => !served.has(name) && !found.has(name))
-  for (const { name } of once.slice(0, most)) {
-    const [schedule] = (await store.schedules.list({ job: name, state: 'active', limit: 1 })).items
+  const asked = once.slice(0, most)
+  const look = Math.ceil(MAX_LOOKED / asked.length)
+  for (const { name } of asked) {
+    const [schedule] = (await store.schedules.list({ job: name, state: 'active', limit: 1, look })).items
     if (schedule !== undefined) found.set(name, neededBy(schedule, name, JOB))
   }
   return { name: 'jobs', about: `${served.size} jobs have somebody who runs them`, findings: [...found.values()] }

@@ -13,6 +13,7 @@ import type { Operations, Started, Step } from '../operations/operations.js'
 import type { StoredOperation } from '../operations/stored-operation.js'
 import type { Caller } from '../security/caller.js'
 import { isVisible, visiblePrefix } from '../security/visibility.js'
+import { LOOK } from '../shapes/list.js'
 import { newOperation, operationResource, toOperationResource } from '../shapes/operation.js'
 import { retryWithin, visibleQuery } from './runs.js'
 
@@ -137,7 +138,7 @@ async function changeSchedules(
   while (after !== undefined) {
     signal.throwIfAborted()
     const state = pauses ? 'active' : 'paused'
-    const { items, next } = await belfry.schedules.list({ prefix: scope, state, limit: BATCH, ...after })
+    const { items, next } = await belfry.schedules.list({ prefix: scope, state, limit: BATCH, look: LOOK, ...after })
     await inTurns(items, ({ id }) => change(id))
     after = next === undefined ? undefined : { after: next }
   }

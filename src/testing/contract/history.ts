@@ -40,6 +40,22 @@ export const history = area('history', {
     expect((await runs.list({ limit: 1 })).items).toHaveLength(1)
   },
 
+  'running runs are listed newest first, page by page, and no others': async (scene) => {
+    await endedRuns(scene, 1)
+    const running: string[] = []
+    for (let at = 0; at < 3; at += 1) {
+      await scene.enqueue()
+      running.push((await scene.claimOne()).id)
+    }
+    await scene.enqueue()
+    const { list } = scene.store.runs
+    const { items, next } = await list({ states: ['running'], limit: 2 })
+    expect(items.map(({ id }) => id)).toEqual([running[2], running[1]])
+    const last = await list({ states: ['running'], limit: 2, ...(next === undefined ? {} : { after: next }) })
+    expect(last.items.map(({ id }) => id)).toEqual([running[0]])
+    expect(last.next).toBeUndefined()
+  },
+
   'ended runs beyond the count are pruned, oldest first, in bounded steps': async (scene) => {
     const made = await endedRuns(scene, 5)
     expect(await scene.store.runs.prune({ ...KEEP_ALL, maxRuns: 1, limit: 2 })).toBe(2)

@@ -1,7 +1,7 @@
 /** Reading runs: one, or pages of them, newest first. */
 import { checkPageLimit } from '../../../core/checks/page-limit.js'
 import { afterPrefix } from '../../../core/names/text-order.js'
-import type { Run } from '../../../core/runs/run.js'
+import { isFinished, type Run } from '../../../core/runs/run.js'
 import { numberAfter, readRunId } from '../../../core/runs/run-id.js'
 import type { Page, RunQuery } from '../../../core/store.js'
 import type { Database } from '../connection/database.js'
@@ -31,8 +31,10 @@ export async function listRuns(db: Database, query: RunQuery): Promise<Page<Run>
     ...(states === undefined ? [] : [inStates('r', states)]),
     ...(waitsFor === undefined ? [] : [`r.state = 'waiting' and r.waits_for = '${waitsFor}'`]),
   ]
-  // Most of what can be asked for stands in no order of its own. A schedule's runs do, and are few.
-  const look = conditions.length === 0 || schedule !== undefined ? undefined : query.look
+  // Most of what can be asked for stands in no order of its own. A schedule's runs do, and are few. An index has the runs of
+  // each unfinished state.
+  const byState = conditions.length === 1 && states?.length === 1 && states.every((state) => !isFinished({ state }))
+  const look = conditions.length === 0 || schedule !== undefined || byState ? undefined : query.look
   const table =
     look === undefined ? RUNS : `(select r.* from ${RUNS} r ${where(before)} order by r.id desc limit ${bind(look)})`
   const wanted = where(look === undefined ? [...conditions, ...before] : conditions)

@@ -1,12 +1,23 @@
 -- runs/list.lua: runs, newest first, from the smallest set that holds all that were asked for (contract: runs.list).
 -- Answers them as number and text, where to go on, and how many runs of the shard have not ended.
--- Keys: runs, runs-all, runs-ended, runs-unstamped, and the sets of a schedule. It only looks.
+-- Keys: runs, runs-all, runs-ended, runs-unstamped, instances, instance-running, and the sets of a schedule. It only looks.
 local from = given.before and '(' .. given.before or '+inf'
 local newest = {}
 local function add(name)
   for _, number in ipairs(redis.call('ZREVRANGEBYSCORE', name, from, '-inf', 'LIMIT', 0, given.limit)) do
     newest[#newest + 1] = number
   end
+end
+
+local function addRunning()
+  for _, id in ipairs(redis.call('ZRANGE', key('instances'), 0, -1)) do
+    for _, number in ipairs(redis.call('SMEMBERS', key('instance-running', id))) do
+      local isBefore = not given.before or number < given.before
+      -- A ticket stands there, too, and is not a run.
+      if isBefore and redis.call('ZSCORE', key('runs-all'), number) then newest[#newest + 1] = number end
+    end
+  end
+  table.sort(newest, function(one, other) return one > other end)
 end
 
 if given.schedule then
@@ -16,6 +27,7 @@ if given.schedule then
     if not given.before or number < given.before then newest[#newest + 1] = number end
   end
   table.sort(newest, function(one, other) return one > other end)
+elseif given.running then addRunning()
 else add(key(given.unstamped and 'runs-unstamped' or 'runs-all')) end
 
 local found = {}

@@ -26,7 +26,7 @@ export function placeIn(server: Server, id: string): RunPlace | undefined {
 const listScript = luaScript({
   name: 'runs/list',
   source: listSource,
-  takes: { before: maybe(text), limit: number, schedule: maybe(text), unstamped: flag },
+  takes: { before: maybe(text), limit: number, schedule: maybe(text), unstamped: flag, running: flag },
   gives: { runs: listOf(text), next: maybe(text), open: number },
 })
 
@@ -49,7 +49,7 @@ function newestFirst(one: string, other: string): number {
 }
 
 async function listShard(server: Server, shard: number, query: RunQuery): Promise<Page<Run>> {
-  const { schedule, waitsFor, look, limit } = query
+  const { schedule, states, waitsFor, look, limit } = query
   const items: Run[] = []
   const start = firstBefore(shard, query.after)
   let [before, more] = [start, true]
@@ -58,8 +58,8 @@ async function listShard(server: Server, shard: number, query: RunQuery): Promis
   for (let looked = 0; more && (unseen ?? 1) > 0; looked += CHUNK) {
     if (look !== undefined && looked >= look) return { items, next: `${before}-${shard}` }
     const chunk = await server.call(listScript, shard, {
-      ...{ limit: CHUNK, unstamped: waitsFor === 'stamp' && schedule === undefined },
-      ...{ before, schedule },
+      ...{ before, schedule, limit: CHUNK, unstamped: waitsFor === 'stamp' && schedule === undefined },
+      running: states?.every((state) => state === 'running') ?? false,
     })
     unseen ??= chunk.open
     for (const run of chunk.runs.map((told) => toldRun(shard, told))) {
