@@ -62,7 +62,9 @@ export class SqliteFile {
     return this.#db.fileName()
   }
 
+  /** Reads in turns of the event loop, too: many callers may read at once. */
   async read<Result>(work: (snapshot: Snapshot) => Result): Promise<Result> {
+    await this.breathe()
     return this.apart(() => work({ db: this.#db, now: this.now() }))
   }
 

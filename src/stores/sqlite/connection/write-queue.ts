@@ -61,7 +61,7 @@ export class WriteQueue {
   #open: Promise<void> | undefined
   /** How long the last transaction kept other processes from writing. */
   #heldMs = 0
-  /** When we first wrote in this turn of the event loop. */
+  /** When we first used the file in this turn of the event loop. */
   #turnAt: number | undefined
 
   constructor(db: Connection, options: FileOptions, file: Pick<SqliteFile, 'now' | 'patiently' | 'contended'>) {
@@ -83,7 +83,9 @@ export class WriteQueue {
 
   /** Runs at once, or after the transaction that is open between turns. */
   between<Result>(work: () => Result): Result | Promise<Result> {
-    return this.#open === undefined ? work() : this.#open.then(() => this.between(work))
+    if (this.#open !== undefined) return this.#open.then(() => this.between(work))
+    this.#noteTurn()
+    return work()
   }
 
   async breathe(): Promise<void> {
@@ -184,7 +186,7 @@ export class WriteQueue {
     }
   }
 
-  /** Notes when we began to write in this turn of the event loop. Operations that only await promises share a turn. */
+  /** Notes when we first used the file in this turn of the event loop. Operations that only await promises share a turn. */
   #noteTurn(): void {
     if (this.#turnAt !== undefined) return
     this.#turnAt = this.#options.clock.monotonic()
