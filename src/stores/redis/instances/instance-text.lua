@@ -1,7 +1,7 @@
 -- How scripts read and write an instance's text. The layout is in instances/instance-codec.ts: they use its first line as
 -- a table, and carry the second one unread (`info`).
 local instances = {}
-do
+whenUsed(instances, function()
   local known = {}
 
   function instances.load(id)
@@ -50,4 +50,4 @@ do
     local instance = instances.load(id)
     return instance and instance.expiresAt + (instance.expiresAt - instance.beatAt) / 10 or 0
   end
-end
+end)

@@ -3,7 +3,7 @@
 -- The only place that gives a freed permit to the next: a name's permits to the locks and then the runs that wait for it, a
 -- schedule to the oldest of its waiting runs. Every script that frees something ends with `commit`.
 local passOn = {}
-do
+whenUsed(passOn, function()
   function passOn.dropWaiter(lock, holder)
     redis.call('HDEL', key('lock-waiter-terms', lock.name), holder)
     return redis.call('ZREM', key('lock-waiters', lock.name), holder) == 1
@@ -69,17 +69,17 @@ do
     local run = runs.load(number)
     if run then transitions.makeReady(run) else redis.call('ZREM', key('schedule-waiting', schedule), number) end
   end
-end
+end)
 
 -- Ends a script: passes on what it freed, as long as that frees more, and writes what it changed.
 local function commit()
   repeat
-    local locks, schedules = permits.takeFreed(), overlap.takeFreed()
+    local locks = isUsed(permits) and permits.takeFreed() or {}
+    local schedules = isUsed(overlap) and overlap.takeFreed() or {}
     for _, lock in ipairs(locks) do passOn.permitsOf(lock) end
     for _, schedule in ipairs(schedules) do passOn.turnOf(schedule) end
   until #locks == 0 and #schedules == 0
-  sets.save()
-  runs.save()
-  permits.save()
-  numbers.save()
+  for _, changed in ipairs({ sets, runs, permits, numbers }) do
+    if isUsed(changed) then changed.save() end
+  end
 end

@@ -9,7 +9,7 @@
 local permits = {}
 -- runs/transitions.lua fills it: a permit that is taken from a run ends that run's attempt.
 local transitions = {}
-do
+whenUsed(permits, function()
   local DAY_MS = 86400000
   local known, changed, isChanged, freed, isFreed = {}, {}, {}, {}, {}
 
@@ -145,4 +145,4 @@ do
   function permits.save()
     for _, lock in ipairs(changed) do save(lock) end
   end
-end
+end)

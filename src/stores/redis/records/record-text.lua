@@ -1,7 +1,7 @@
 -- Records are few, and all in the first shard. Keys: record:<kind>, a hash of texts by id; record-ids:<kind>, the ids in
 -- their order; record-expiry, what expires, by when. The layout of a text is in records/record-codec.ts.
 local records = {}
-do
+whenUsed(records, function()
   local function expiryOf(kind, id) return cjson.encode({ kind, id }) end
 
   -- The text of a record that has not expired.
@@ -28,4 +28,4 @@ do
     redis.call('ZREM', key('record-ids', kind), id)
     redis.call('ZREM', key('record-expiry'), expiryOf(kind, id))
   end
-end
+end)

@@ -1,7 +1,7 @@
 -- Dedupe keys: one refuses other runs of its target while its run is unfinished, and after the end for as long as was asked.
 -- The text is `<run> <until>`; until is 0 while the run is unfinished.
 local dedupe = {}
-do
+whenUsed(dedupe, function()
   local function fieldOf(target, name) return cjson.encode({ target, name }) end
 
   -- The run that refuses others, if there is one.
@@ -42,4 +42,4 @@ do
     local field = fieldOf(run.target, run.dedupe)
     if isHeldBy(field, run) then redis.call('HDEL', key('dedupe'), field) end
   end
-end
+end)

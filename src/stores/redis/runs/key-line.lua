@@ -10,7 +10,7 @@
 --   key-later           ready and not due yet; an operation that looks moves it to due and ready
 --   key-later-waiting   not due yet, and waits for something else
 local keyLine = {}
-do
+whenUsed(keyLine, function()
   -- A ticket is as old as its run.
   local function age(number) return string.sub(number, 1, 16) end
 
@@ -103,4 +103,4 @@ do
     end
     return rest[1]
   end
-end
+end)

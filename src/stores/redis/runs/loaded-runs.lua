@@ -5,7 +5,7 @@
 -- The layout of a run's text is in runs/run-codec.ts. Scripts use its first line as a table. The other four lines are the
 -- user's: scripts carry them unread, as `rest`.
 local runs = {}
-do
+whenUsed(runs, function()
   -- cjson writes 14 digits of a number, so instants beyond the year 5138 are kept as texts.
   local WRITABLE = 1e14
 
@@ -125,4 +125,4 @@ do
 
   -- As run-codec.ts reads it, with the number in front. Asked for once all is saved.
   function runs.tell(run) return run.number .. '\n' .. (texts[run] or write(run)) end
-end
+end)

@@ -6,7 +6,7 @@
 --   schedule-later     not due yet: an operation that looks moves it to the engaged ones
 --   schedule-ended     what the history keeps
 local overlap = {}
-do
+whenUsed(overlap, function()
   -- A planner that knows a thousand unfinished runs, and the newest that wait, knows enough.
   local MOST_PLANNED = 1000
   local freed, isFreed = {}, {}
@@ -82,4 +82,4 @@ do
 
   -- A schedule's text begins with its overlap policy. One that allows overlap needs no unfinished runs.
   function overlap.isAllowed(text) return string.sub(text, 1, 6) == 'allow ' end
-end
+end)

@@ -2,7 +2,7 @@
 -- Ready runs, where claims look for them: a queue for each target and priority, sorted by when its runs may start. What
 -- is not due yet stands there, too.
 local queues = {}
-do
+whenUsed(queues, function()
   local known = {}
 
   -- How often a run was added: a claim that sees it grow has to look at its queues again.
@@ -68,4 +68,4 @@ do
       end
     end
   end
-end
+end)

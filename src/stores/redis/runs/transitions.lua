@@ -15,7 +15,7 @@
 --
 -- Each step leaves the queues and lines of the state before and enters those of the next. What it frees is noted;
 -- locks/pass-on.lua gives it to the next before the script ends.
-do
+whenUsed(transitions, function()
   local MAX_TAKEOVERS = 3
   local LOST_MESSAGE = 'its instance stopped beating: killed, frozen, or its event loop was blocked. That happened %s times, ' ..
     'last on instance %s: see docs/cpu-bound-jobs.md'
@@ -193,4 +193,4 @@ do
       else transitions.finish(run, 'skipped', { reason = 'overlap' }) end
     end
   end
-end
+end)

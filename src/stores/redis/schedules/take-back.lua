@@ -2,7 +2,7 @@
 -- What a change of a schedule does to its ticks that were recorded and never claimed: ticks still ahead are removed, as if
 -- they had never been recorded; ticks already due are skipped.
 local takeBack = {}
-do
+whenUsed(takeBack, function()
   function takeBack.unclaimed(schedule)
     local found = {}
     for _, run in ipairs(overlap.unfinished(schedule)) do
@@ -47,4 +47,4 @@ do
     redis.call('ZREM', key('schedules-unstamped'), id)
     redis.call('ZREM', key('schedules-finished'), id)
   end
-end
+end)

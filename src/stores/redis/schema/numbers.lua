@@ -1,6 +1,6 @@
 -- Numbers that only grow: of runs, versions, skips and endings. They follow the clock, so that shards agree on the age of runs.
 local numbers = {}
-do
+whenUsed(numbers, function()
   local last, place
 
   -- A failover may have lost the last numbers: what this client has seen of the clock is the least that new ones may be.
@@ -32,4 +32,4 @@ do
     end
     if place then redis.call('HSET', key('meta'), 'line', place) end
   end
-end
+end)

@@ -42,4 +42,18 @@ local function readMany(command, name, fields)
   end
   return found
 end
+
+-- Fills an included module when a script first uses it: a script includes more than one call needs, and making the hundred
+-- functions of all modules takes longer than taking a lock.
+local makers, unused = {}, {}
+function unused.__index(module, name)
+  setmetatable(module, nil)
+  makers[module]()
+  return module[name]
+end
+local function whenUsed(module, make)
+  makers[module] = make
+  setmetatable(module, unused)
+end
+local function isUsed(module) return getmetatable(module) == nil end
 -- luacheck: pop

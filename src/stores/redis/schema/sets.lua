@@ -2,7 +2,7 @@
 -- set: a command that is called from Lua costs more than the work in it. The last change of a member counts. A script that
 -- reads such a set after it changed it calls `save` first.
 local sets = {}
-do
+whenUsed(sets, function()
   -- By the set's name: its members, each with its score, or false if it leaves.
   local changed = {}
 
@@ -34,4 +34,4 @@ do
     for name, put in pairs(puts) do batch('ZADD', name, put) end
     changed = {}
   end
-end
+end)

@@ -10,7 +10,7 @@
 --   ticket-held      in the key's shard: tickets of runs that wait, by when they were last sent
 --   ticket-skipped   in the key's shard: tickets that were skipped, with the reason, until their runs have it
 local tickets = {}
-do
+whenUsed(tickets, function()
   function tickets.request(run)
     redis.call('ZADD', key('ticket-wanted'), now, run.number)
     wake('tickets')
@@ -56,4 +56,4 @@ do
     end
     return false
   end
-end
+end)
