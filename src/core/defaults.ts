@@ -3,7 +3,7 @@
  * this file or are compared with it by `test/architecture/defaults.test.ts`. Names are those of the options; durations
  * are milliseconds.
  */
-import type { MissedPolicy, OnFinish, Overlap, WhenBusy } from './policies.js'
+import type { Backlog, MissedPolicy, OnFinish, Overlap, WhenBusy } from './policies.js'
 import type { BACKOFFS } from './runs/retry-policy.js'
 import type { Keep, Origin } from './runs/run.js'
 
@@ -42,6 +42,7 @@ export const DEFAULTS = {
   schedule: {
     overlap: 'allow' as Overlap,
     missed: { policy: 'latest' as MissedPolicy, max: 1_000 },
+    backlog: 'drop' as Backlog,
     priority: 0,
     keep: 'all' as Keep,
     onFinish: 'remove' as OnFinish,

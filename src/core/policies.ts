@@ -22,6 +22,13 @@ export interface Missed {
   readonly graceMs: number
 }
 
+/**
+ * What `missed` says about ticks that were recorded in time and that no worker has started: `drop` the ones beyond the
+ * policy, or `keep` them all. `plan.ts` has the rule.
+ */
+export const BACKLOGS = ['drop', 'keep'] as const
+export type Backlog = (typeof BACKLOGS)[number]
+
 /** What a first attempt does when its exclusive key is held. A run that has begun before always waits. */
 export const WHEN_BUSY = ['skip', 'wait'] as const
 export type WhenBusy = (typeof WHEN_BUSY)[number]
@@ -32,7 +39,7 @@ export type OnFinish = (typeof ON_FINISH)[number]
 
 /** Why a tick or a run did not happen. */
 export const SKIP_REASONS = [
-  /** No instance recorded it in time, and the missed policy dropped it. */
+  /** No instance recorded it in time, or no worker started it in time, and the missed policy dropped it. */
   'missed',
   /** It could not start before its deadline. */
   'deadline',

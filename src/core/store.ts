@@ -18,6 +18,7 @@ import type { Check } from './diagnosis.js'
 import type { NoSource, StoreSource } from './instances/beat-store.js'
 import type { AttemptRef, BeatRequest, BeatResult, Instance, InstanceInfo, JobInfo } from './instances/instance.js'
 import type { AcquireRequest, AcquireResult, Lease, ReleaseRequest, RenewRequest } from './locks/lease.js'
+import type { SkipReason } from './policies.js'
 import type { RecordQuery, RecordWrite, StoredRecord } from './records/record.js'
 import type { NewRun, Outcome, Run, RunState, Target } from './runs/run.js'
 import type { Plan, Plannable, SkipRange, Unfinished } from './schedules/plan.js'
@@ -207,7 +208,7 @@ export interface RunStore {
   /**
    * Starts runs that are ready: highest priority first, then the oldest `readyAt`, then the oldest run.
    *
-   * A first attempt past its `startBy` is skipped as `deadline`. A first attempt that meets a busy key is skipped as `busy`
+   * A first attempt past its `startBy` is skipped, as `deadline` or `missed` by what set it. A first attempt that meets a busy key is skipped as `busy`
    * or waits, by the key's `whenBusy`. A keyed run never starts before an older due run of the same key. A started run has a
    * new token by `nextToken` and, if it has a key, a lease under the key's name with that token. Nothing starts while the
    * store is frozen, or for an instance whose lease has expired.
@@ -299,9 +300,16 @@ export interface Capacity {
 /** A run as its claim returns it. */
 export type ClaimedRun = Run & { readonly token: number; readonly startedAt: number }
 
+/** A run that a claim skipped. The target is without the options of the run. */
+export interface SkippedRun extends Pick<Run, 'id' | 'target' | 'origin' | 'schedule' | 'tick'> {
+  readonly reason: SkipReason
+}
+
 export interface ClaimResult {
   readonly now: number
   readonly runs: readonly ClaimedRun[]
+  /** Runs that this claim skipped instead of starting them. A repeated claim does not return them again. */
+  readonly skipped: readonly SkippedRun[]
   /** The earliest `readyAt` in the future among the requested jobs and sinks; absent when there is none. */
   readonly nextReadyAt?: number
   /** Why a part of the store could not be used. The rest of the result is of the other parts. */

@@ -1,7 +1,8 @@
 import type { Json } from '../core/checks/json.js'
 import { type ErrorRecord, errorRecord, failure, quote } from '../core/errors.js'
 import type { Logger } from '../core/logger.js'
-import type { ClaimedRun } from '../core/store.js'
+import type { SkipReason } from '../core/policies.js'
+import type { ClaimedRun, SkippedRun } from '../core/store.js'
 
 /** Events that callers can listen to. They are emitted afterwards, so a listener cannot prevent what happened. */
 export interface EventMap {
@@ -15,6 +16,8 @@ export interface EventMap {
     readonly error: ErrorRecord
     readonly delayMs: number
   }
+  /** A claim of this process skipped the run instead of starting it. */
+  'run:skipped': { readonly run: SkippedRun; readonly reason: SkipReason }
   'run:cancelled': { readonly run: ClaimedRun; readonly durationMs: number }
   /** The stopping instance released the run unfinished. */
   'run:released': { readonly run: ClaimedRun; readonly durationMs: number }
@@ -39,6 +42,7 @@ const NAMES: Readonly<Record<EventName, true>> = {
   'run:succeeded': true,
   'run:failed': true,
   'run:retrying': true,
+  'run:skipped': true,
   'run:cancelled': true,
   'run:released': true,
   'run:stale': true,

@@ -1,17 +1,21 @@
 /** An instance's part in the cluster: roles, jobs, freezing, takeovers, signals. */
 import { afterEach, describe, expect, it, vi } from 'vitest'
-import type { Belfry, Logger } from '../../src/index.js'
+import type { Belfry, Logger, ScheduleInput } from '../../src/index.js'
 import { createTestBelfry, type TestOptions } from '../../src/testing/index.js'
 
 const NOW = '2026-01-01T00:00:00Z'
 
 /** An instance with two jobs and an hourly schedule for each. `ran` lists the jobs that it has run. */
-function member(kit: ReturnType<typeof createTestBelfry>, options: Omit<TestOptions, 'now'>) {
+function member(
+  kit: ReturnType<typeof createTestBelfry>,
+  options: Omit<TestOptions, 'now'>,
+  schedule: Partial<ScheduleInput> = {},
+) {
   const belfry = kit.instance(options)
   const ran: string[] = []
   for (const name of ['mail', 'report']) {
     belfry.job(name, { run: () => void ran.push(name) })
-    belfry.schedule(`${name}/hourly`, { every: '1h', job: name })
+    belfry.schedule(`${name}/hourly`, { every: '1h', job: name, ...schedule })
   }
   return { belfry, ran }
 }
@@ -32,7 +36,7 @@ describe('roles', () => {
 
   it('tick: it records ticks and runs nothing', async () => {
     const kit = createTestBelfry({ now: NOW })
-    const ticker = member(kit, { roles: ['tick'] })
+    const ticker = member(kit, { roles: ['tick'] }, { missed: 'all' })
     await ticker.belfry.start()
     await kit.advance('2h30m')
     expect((await kit.runs('mail/hourly')).map(({ state }) => state)).toEqual(['ready', 'ready'])
@@ -82,7 +86,8 @@ describe('roles', () => {
 describe('freeze', () => {
   it('starts nothing in the whole store while ticks are still recorded; thaw starts what is due', async () => {
     const kit = createTestBelfry({ now: NOW })
-    const [one, other] = [member(kit, {}), member(kit, {})]
+    const all = { missed: 'all' } as const
+    const [one, other] = [member(kit, {}, all), member(kit, {}, all)]
     await one.belfry.start()
     await other.belfry.start()
     await one.belfry.freeze('moving the database')

@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
 import { ENGINE_ROLES } from '../../src/core/instances/instance.js'
-import { MISSED_POLICIES, ON_FINISH, OVERLAPS, SKIP_REASONS, WHEN_BUSY } from '../../src/core/policies.js'
+import { BACKLOGS, MISSED_POLICIES, ON_FINISH, OVERLAPS, SKIP_REASONS, WHEN_BUSY } from '../../src/core/policies.js'
 import { KEEPS, ORIGINS, RUN_STATES, UNFINISHED_STATES, WAITS_FOR } from '../../src/core/runs/run.js'
 import { SCHEDULE_STATES } from '../../src/core/schedules/schedule.js'
 import { ENQUEUE_OUTCOMES, WAKES } from '../../src/core/store.js'
@@ -16,12 +16,30 @@ import { DST_GAPS, DST_REPEATS } from '../../src/time/cron/cron.js'
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url))
 const MENUS: Readonly<Record<string, readonly string[]>> = {
-  ...{ OVERLAPS, MISSED_POLICIES, ON_FINISH, KEEPS, UNFINISHED_STATES, SCHEDULE_STATES, ENQUEUE_OUTCOMES, WAKES },
+  ...{
+    BACKLOGS,
+    OVERLAPS,
+    MISSED_POLICIES,
+    ON_FINISH,
+    KEEPS,
+    UNFINISHED_STATES,
+    SCHEDULE_STATES,
+    ENQUEUE_OUTCOMES,
+    WAKES,
+  },
   ...{ SERVICE_ROLES, ORIGINS, WAITS_FOR, DST_GAPS, DST_REPEATS, ENGINE_ROLES },
 }
 /** Words that users write or read, and where they are explained. */
 const EXPLAINED: Readonly<Record<string, readonly string[]>> = {
-  'docs/getting-started.md': [...OVERLAPS, ...MISSED_POLICIES, ...WHEN_BUSY, ...KEEPS, ...ON_FINISH, ...ENGINE_ROLES],
+  'docs/getting-started.md': [
+    ...OVERLAPS,
+    ...MISSED_POLICIES,
+    ...BACKLOGS,
+    ...WHEN_BUSY,
+    ...KEEPS,
+    ...ON_FINISH,
+    ...ENGINE_ROLES,
+  ],
   'docs/guarantees.md': [...OVERLAPS, ...SKIP_REASONS],
   'docs/service.md': SERVICE_ROLES,
   'docs/time.md': [...DST_GAPS, ...DST_REPEATS],

@@ -99,6 +99,7 @@ const IN_ONE: Readonly<Record<Kind, Readonly<Record<string, string>>>> = {
     'transactions/transaction-statements.ts': 'a handler may not begin or end a transaction itself',
   },
   redis: {
+    'runs/skipped-run.ts': 'the home shard of a run knows what a ticket that was skipped does not',
     'cluster/cluster-link.ts': 'a cluster client has to find the masters again after a failover',
     'cluster/pages.ts': 'the page of a list is put together from the pages of the shards',
     'cluster/peek.ts': 'a step over several shards takes what is first in all of them',

@@ -40,6 +40,7 @@ const GOOD: Readonly<Record<string, readonly unknown[]>> = {
     ...['all', { policy: 'all', within: '1h', max: 5 }, { policy: 'latest' }, { policy: 'all', max: null }],
     ...[{ policy: 'all', within: null }, { policy: null }, { policy: 'all', x: 1 }, { policy: 'all', max: 1.5 }],
   ],
+  backlog: ['keep', 'drop'],
   deadline: ['5m'],
   jitter: ['30s'],
   times: [3],

@@ -14,7 +14,7 @@ import type { SchedulePatch } from './schedules.js'
  */
 export function inputOf(definition: ScheduleDefinition): ScheduleInput {
   const { timeline, startsAt, endsAt, target, payload, missed, deadlineMs, jitterMs, times } = definition
-  const { overlap, priority, keep, onFinish } = definition
+  const { overlap, backlog, priority, keep, onFinish } = definition
   return {
     ...timelineInput(timeline),
     ...(startsAt === undefined ? {} : { startsAt: iso(startsAt) }),
@@ -23,6 +23,7 @@ export function inputOf(definition: ScheduleDefinition): ScheduleInput {
     payload,
     overlap,
     missed: missedInput(missed),
+    ...(backlog === undefined ? {} : { backlog }),
     ...(deadlineMs === undefined ? {} : { deadline: durationText(deadlineMs) }),
     ...(jitterMs === 0 ? {} : { jitter: durationText(jitterMs) }),
     ...(times === undefined ? {} : { times }),

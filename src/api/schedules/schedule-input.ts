@@ -4,6 +4,8 @@ import { DEFAULTS, LIMITS } from '../../core/defaults.js'
 import { failure, quote } from '../../core/errors.js'
 import { checkName } from '../../core/names/names.js'
 import {
+  BACKLOGS,
+  type Backlog,
   DEFAULT_MISSED,
   MISSED_POLICIES,
   type Missed,
@@ -47,6 +49,8 @@ export interface ScheduleInput<Input = unknown> {
   readonly overlap?: Overlap
   /** What happens to ticks that were due while no instance could record them. Default latest. */
   readonly missed?: MissedPolicy | MissedOptions
+  /** `keep` ticks that no worker has started in time, instead of treating them as `missed` says. Default drop. */
+  readonly backlog?: Backlog
   /** How late a tick may start. Default: no limit. */
   readonly deadline?: Duration
   /** Spreads starts over this long after the tick. */
@@ -72,7 +76,7 @@ const TIMELINES = ['cron', 'every', 'at'] as const
 const SCHEDULE = DEFAULTS.schedule
 const KNOWN = [
   ...['cron', 'every', 'at', 'timezone', 'dst', 'startsAt', 'endsAt', 'job', 'to', 'toOptions', 'payload', 'overlap'],
-  ...['missed', 'deadline', 'jitter', 'times', 'priority', 'keep', 'onFinish'],
+  ...['missed', 'backlog', 'deadline', 'jitter', 'times', 'priority', 'keep', 'onFinish'],
 ]
 
 /** Checks a schedule's input and converts it to a definition, without the exclusive key, which needs the job. */
@@ -84,7 +88,12 @@ export function parseSchedule(id: string, input: ScheduleInput, graceMs: number,
   const { startsAt, endsAt } = located(where, () => parseBounds(id, input))
   const { jitterMs, deadlineMs } = located(where, () => parseTiming(input))
   // An absent field has a default; null is refused as a wrong value.
-  const { overlap = SCHEDULE.overlap, missed = SCHEDULE.missed.policy, priority = SCHEDULE.priority } = input
+  const {
+    overlap = SCHEDULE.overlap,
+    missed = SCHEDULE.missed.policy,
+    backlog = SCHEDULE.backlog,
+    priority = SCHEDULE.priority,
+  } = input
   const { keep = SCHEDULE.keep, onFinish = SCHEDULE.onFinish } = input
   return {
     timeline,
@@ -94,6 +103,7 @@ export function parseSchedule(id: string, input: ScheduleInput, graceMs: number,
     payload: toJson(input.payload ?? null, `payload of schedule "${id}"`),
     overlap: oneOf(id, 'overlap', overlap, OVERLAPS),
     missed: located(where, () => parseMissed(id, missed, graceMs)),
+    ...(oneOf(id, 'backlog', backlog, BACKLOGS) === 'keep' ? { backlog } : {}),
     ...(deadlineMs === undefined ? {} : { deadlineMs }),
     jitterMs,
     ...(input.times === undefined ? {} : { times: wholeNumber(id, 'times', input.times, 1) }),

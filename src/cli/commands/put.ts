@@ -2,7 +2,7 @@ import type { Command } from 'commander'
 import type { ScheduleFields } from '../../client/index.js'
 import { LIMITS } from '../../core/defaults.js'
 import { failure, quote } from '../../core/errors.js'
-import { MISSED_POLICIES, ON_FINISH, OVERLAPS } from '../../core/policies.js'
+import { BACKLOGS, MISSED_POLICIES, ON_FINISH, OVERLAPS } from '../../core/policies.js'
 import { KEEPS } from '../../core/runs/run.js'
 import { type Flags, withClient, withClientOptions } from '../operator/client-options.js'
 import { wholeNumber } from '../operator/list-limit.js'
@@ -12,8 +12,8 @@ type Field = Exclude<keyof ScheduleFields, 'at' | 'payload' | 'toOptions' | 'dst
 
 /** Options that set the field of the same name, with their value unchanged. */
 const PLAIN: readonly Field[] = [
-  ...(['cron', 'every', 'timezone', 'startsAt', 'endsAt', 'job', 'to', 'overlap', 'missed', 'deadline'] as const),
-  ...(['jitter', 'times', 'priority', 'keep', 'onFinish'] as const),
+  ...(['cron', 'every', 'timezone', 'startsAt', 'endsAt', 'job', 'to', 'overlap', 'missed', 'backlog'] as const),
+  ...(['deadline', 'jitter', 'times', 'priority', 'keep', 'onFinish'] as const),
 ]
 
 interface PutFlags extends Flags {
@@ -45,6 +45,7 @@ export function putCommand(command: Command): void {
     .option('--payload <json>', 'payload of its runs')
   choice('--overlap <policy>', 'while an earlier run is unfinished', OVERLAPS)
   choice('--missed <policy>', 'ticks that were not recorded in time', MISSED_POLICIES)
+  choice('--backlog <what>', 'ticks that no worker started in time', BACKLOGS)
   command
     .option('--deadline <duration>', 'how late a run may start')
     .option('--jitter <duration>', 'spread starts over this long')

@@ -4,7 +4,7 @@ import { nearest } from '../../core/names/nearest.js'
 
 const FIELDS = [
   ...['cron', 'every', 'at', 'timezone', 'dst', 'startsAt', 'endsAt', 'job', 'to', 'toOptions', 'payload', 'overlap'],
-  ...['missed', 'deadline', 'jitter', 'times', 'priority', 'keep', 'onFinish'],
+  ...['missed', 'backlog', 'deadline', 'jitter', 'times', 'priority', 'keep', 'onFinish'],
 ]
 
 /** One line for each field; undefined if the error concerns no field. */

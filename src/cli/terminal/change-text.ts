@@ -10,6 +10,7 @@ const DEFAULTS: Readonly<Record<string, unknown>> = {
   payload: null,
   overlap: 'allow',
   missed: 'latest',
+  backlog: 'drop',
   priority: 0,
   keep: 'all',
   onFinish: 'remove',

@@ -39,7 +39,7 @@ describe('a schedule that is on time', () => {
   it('records the due tick and says when to plan again', () => {
     const result = plan(minutely(), [], NOON + MINUTE + 5, NOON + MINUTE + SECOND)
     expect(result).toEqual({
-      ticks: [{ at: NOON + MINUTE, readyAt: NOON + MINUTE, waits: false }],
+      ticks: [{ at: NOON + MINUTE, readyAt: NOON + MINUTE, startBy: NOON + 2 * MINUTE, waits: false }],
       skips: [],
       cursor: NOON + MINUTE,
       nextAt: NOON + 2 * MINUTE,
@@ -105,6 +105,67 @@ describe('bounds', () => {
 function allMissed(over: Partial<Plannable['missed']> = {}): Plannable['missed'] {
   return { ...DEFAULT_MISSED, policy: 'all', ...over }
 }
+
+describe('ticks that no worker starts', () => {
+  const at = NOON + MINUTE
+  const startBy = (over: Partial<Plannable>) => plan(minutely(over), [], at, at).ticks[0]?.startBy
+  const late: Unfinished = { state: 'ready', started: false, tick: NOON - MINUTE }
+  const withPolicy = (over: Partial<Plannable['missed']>) => ({ missed: { ...DEFAULT_MISSED, ...over } })
+
+  it('latest: a tick may start until the next one is due, and within grace', () => {
+    expect(startBy({})).toBe(at + MINUTE)
+    const grace = DEFAULT_MISSED.graceMs
+    expect(startBy({ timeline: { every: SECOND } })).toBe(at + grace)
+    expect(startBy(withPolicy({ withinMs: 20 * SECOND }))).toBe(at + 20 * SECOND)
+  })
+
+  it('latest: the last tick of a schedule has no such limit', () => {
+    expect(startBy({ endsAt: at })).toBeUndefined()
+    expect(startBy({ remaining: 1 })).toBeUndefined()
+    expect(startBy({ remaining: 2 })).toBe(at + MINUTE)
+  })
+
+  it('latest: ticks that may wait for a key or a sink have no such limit', () => {
+    expect(startBy({ mayWait: true })).toBeUndefined()
+  })
+
+  it('skip: a tick may start within grace; all: within its age', () => {
+    expect(startBy(withPolicy({ policy: 'skip' }))).toBe(at + DEFAULT_MISSED.graceMs)
+    expect(startBy(withPolicy({ policy: 'all' }))).toBeUndefined()
+    expect(startBy(withPolicy({ policy: 'all', withinMs: HOUR }))).toBe(at + HOUR)
+  })
+
+  it('keep: only the deadline limits the start', () => {
+    expect(startBy({ backlog: 'keep' })).toBeUndefined()
+    const skip = withPolicy({ policy: 'skip' })
+    expect(startBy({ ...skip, backlog: 'keep' })).toBeUndefined()
+    expect(startBy({ ...skip, backlog: 'keep', deadlineMs: HOUR })).toBe(at + HOUR)
+  })
+
+  it('says whether the deadline or the missed policy sets the limit', () => {
+    const byDeadline = (deadlineMs: number) => plan(minutely({ deadlineMs }), [], at, at).ticks[0]?.byDeadline
+    expect(byDeadline(SECOND)).toBe(true)
+    expect(byDeadline(HOUR)).toBeUndefined()
+  })
+
+  it.each(['skip', 'queue-one', 'queue-all'] as const)('%s: a newer tick takes late ones back', (overlap) => {
+    const result = plan(minutely({ overlap }), [late], at, at)
+    expect(result.retractThrough).toBe(NOON)
+    expect(result.ticks).toMatchObject([{ at, waits: false }])
+    expect(plan(minutely({ overlap, backlog: 'keep' }), [late], at, at).retractThrough).toBeUndefined()
+    expect(plan(minutely({ overlap, mayWait: true }), [late], at, at).retractThrough).toBeUndefined()
+  })
+
+  it('no tick is taken back that is within grace, waits for its key, or waits for a run that has started', () => {
+    const taken = (...runs: Unfinished[]) => plan(minutely({ overlap: 'queue-all' }), runs, at, at).retractThrough
+    expect(taken({ ...late, tick: at - DEFAULT_MISSED.graceMs })).toBeUndefined()
+    expect(taken({ ...late, state: 'waiting' })).toBeUndefined()
+    const unstamped = minutely({ overlap: 'queue-all', unstamped: true })
+    expect(plan(unstamped, [{ ...late, state: 'waiting' }], at, at).retractThrough).toBeDefined()
+    expect(taken(running, late)).toBeUndefined()
+    expect(taken(late)).toBeDefined()
+  })
+})
 
 describe('after an outage', () => {
   const now = NOON + HOUR + 30 * SECOND

@@ -5,13 +5,23 @@
  * The planner decides for every tick after the cursor whether the tick becomes a run or a skip with a reason. Ticks at
  * or before the cursor are accounted for already. Long stretches of missed ticks are counted, not enumerated.
  *
+ * A tick that was recorded in time and that no worker has started is missed as well, unless `backlog` is `keep`:
+ *
+ * - `skip`: once it is later than `grace`. `latest` and `all` with `within`: once it is older than that.
+ * - `latest`, of a job: once it is later than `grace` and a newer tick of the schedule is due. So of the ticks that no
+ *   worker could start, the newest remains, with those that are within `grace`.
+ *
+ * With `overlap: 'allow'` that is the run's `startBy`, and the claim skips a run that is past it. Under the other
+ * policies older ticks keep newer ones from being recorded, so the plan for the newer one takes the older ones back. Ticks
+ * that wait for a key or for an earlier run of the schedule, and events for sinks, wait on.
+ *
  *     cursor         now        horizon
  *     ──┬─────×────×──┼────×───────┼────×──→ ticks
  *       │   due ticks │   ahead    │    └ nextAt
  *       └ planDue     └ planAhead
  */
 import type { Timeline } from '../../time/timeline.js'
-import type { Missed, MissedPolicy, Overlap, SkipReason } from '../policies.js'
+import type { Backlog, Missed, MissedPolicy, Overlap, SkipReason } from '../policies.js'
 import { jitterMs } from './jitter.js'
 import { scheduleTimeline, type TimelineFields } from './schedule-timeline.js'
 
@@ -22,6 +32,11 @@ export interface Plannable extends TimelineFields {
   readonly cursor: number
   readonly overlap: Overlap
   readonly missed: Missed
+  readonly backlog?: Backlog
+  /** Its runs may wait for their key or their sink, so a newer tick does not replace an older one. */
+  readonly mayWait?: true
+  /** Its runs wait until an instance that has the job's code computes their key. */
+  readonly unstamped?: true
   readonly deadlineMs?: number
   readonly jitterMs: number
   /** How many ticks may still be recorded. */
@@ -44,6 +59,8 @@ export interface PlannedTick {
   readonly readyAt: number
   /** The last instant at which the run may start. */
   readonly startBy?: number
+  /** `startBy` is the schedule's own deadline. Otherwise the missed policy set it. */
+  readonly byDeadline?: true
   /** Whether its run waits for an earlier run of the schedule. */
   readonly waits: boolean
 }
@@ -102,6 +119,7 @@ function planDue(draft: Draft, schedule: Plannable, line: Timeline, now: number,
   if (oldest === undefined || oldest > now || draft.isUsedUp()) return false
   if (now - oldest > schedule.missed.graceMs) draft.catchUp(lastMissed(schedule, line, now))
   const ticks = line.between(draft.cursor, now, limit)
+  if (ticks.length > 0) draft.replaceIdle()
   for (const tick of ticks) if (!draft.decide(tick)) return false
   return ticks.length === limit && (line.next(draft.cursor) ?? Number.POSITIVE_INFINITY) <= now
 }
@@ -190,21 +208,60 @@ class Draft {
   decide(tick: number): boolean {
     if (this.isUsedUp()) return false
     this.cursor = tick
-    const readyAt = tick + jitterMs(this.#schedule.jitterMs, this.#schedule.id, tick)
-    const startBy = readyAt + startWindowMs(this.#schedule)
-    if (startBy < this.#now) this.#skip(tick, tick, 1, 'deadline')
-    else this.#applyOverlap({ at: tick, readyAt, ...(Number.isFinite(startBy) ? { startBy } : {}), waits: false })
+    const readyAt = this.#readyAt(tick)
+    const deadline = readyAt + (this.#schedule.deadlineMs ?? Number.POSITIVE_INFINITY)
+    const missedAfter = this.#missedAfter(tick, readyAt)
+    const byDeadline = deadline <= missedAfter
+    const startBy = byDeadline ? deadline : missedAfter
+    if (startBy < this.#now) this.#skip(tick, tick, 1, byDeadline ? 'deadline' : 'missed')
+    else if (startBy === Number.POSITIVE_INFINITY) this.#applyOverlap({ at: tick, readyAt, waits: false })
+    else this.#applyOverlap({ at: tick, readyAt, startBy, ...(byDeadline ? { byDeadline } : {}), waits: false })
     return true
+  }
+
+  #readyAt(tick: number): number {
+    return tick + jitterMs(this.#schedule.jitterMs, this.#schedule.id, tick)
+  }
+
+  /** The last instant at which a tick that is recorded may start, by the missed policy. */
+  #missedAfter(tick: number, readyAt: number): number {
+    const { missed, overlap, backlog } = this.#schedule
+    if (backlog === 'keep') return Number.POSITIVE_INFINITY
+    const oldest = readyAt + CATCH_UP[missed.policy].maxAgeMs(missed)
+    if (overlap !== 'allow' || !this.#isReplaced() || this.#remaining <= 1) return oldest
+    const next = this.#line.next(tick)
+    return next === undefined ? oldest : Math.min(oldest, Math.max(readyAt + missed.graceMs, this.#readyAt(next)))
+  }
+
+  /** Whether a newer tick replaces older ones that no worker has started. */
+  #isReplaced(): boolean {
+    const { missed, backlog, mayWait } = this.#schedule
+    return missed.policy === 'latest' && backlog !== 'keep' && mayWait === undefined
+  }
+
+  /** Takes back older ticks that no worker has started within grace. None of them waits for a run that has started. */
+  replaceIdle(): void {
+    if (!this.#isReplaced() || this.#schedule.overlap === 'cancel-running') return
+    if (this.#unfinished.some(({ started }) => started)) return
+    const { missed, unstamped } = this.#schedule
+    const isLate = ({ state, tick }: Unfinished) =>
+      (state === 'ready' || unstamped === true) &&
+      tick !== undefined &&
+      this.#now - this.#readyAt(tick) > missed.graceMs
+    if (this.#unfinished.some(isLate)) this.#retract(this.cursor)
   }
 
   /** Skips the ticks that the missed policy drops. */
   catchUp(dropThrough: number): void {
     this.skipThrough(dropThrough, 'missed')
-    if (!CATCH_UP[this.#schedule.missed.policy].retracts) return
-    this.#retractThrough = dropThrough
-    this.#unfinished = this.#unfinished.filter(
-      ({ started, tick }) => started || tick === undefined || tick > dropThrough,
-    )
+    const { missed, backlog } = this.#schedule
+    if (CATCH_UP[missed.policy].retracts && backlog !== 'keep') this.#retract(dropThrough)
+  }
+
+  /** Takes back recorded ticks up to an instant that have not started. */
+  #retract(through: number): void {
+    this.#retractThrough = Math.max(through, this.#retractThrough ?? through)
+    this.#unfinished = this.#unfinished.filter(({ started, tick }) => started || tick === undefined || tick > through)
   }
 
   /** Skips every tick up to an instant as one range, by counting. */
@@ -276,9 +333,4 @@ export function skipRange(line: Timeline, after: number, through: number, reason
   const to = line.previous(through + 1)
   if (from === undefined || to === undefined || from > to) return undefined
   return { from, to, count: line.count(after, through), reason }
-}
-
-/** How long after its ready instant a tick may still start. */
-function startWindowMs({ deadlineMs, missed }: Plannable): number {
-  return Math.min(deadlineMs ?? Number.POSITIVE_INFINITY, CATCH_UP[missed.policy].maxAgeMs(missed))
 }

@@ -1,6 +1,6 @@
 import type { ParsedTimeline } from '../../time/timeline.js'
 import type { Json } from '../checks/json.js'
-import type { Missed, OnFinish, Overlap } from '../policies.js'
+import type { Backlog, Missed, OnFinish, Overlap } from '../policies.js'
 import type { RunKey } from '../runs/key.js'
 import type { Keep, Target } from '../runs/run.js'
 import type { Plannable } from './plan.js'
@@ -16,6 +16,8 @@ export interface ScheduleDefinition {
   readonly key?: RunKey | 'unstamped'
   readonly overlap: Overlap
   readonly missed: Missed
+  /** Default `drop`. */
+  readonly backlog?: Backlog
   readonly deadlineMs?: number
   readonly jitterMs: number
   /** How many ticks may be recorded in all. */
@@ -63,7 +65,9 @@ export interface PlannedSchedule extends Pick<Schedule, 'id' | 'anchor' | 'curso
 }
 
 export function plannable({ id, definition, anchor, cursor, remaining, pausedAt }: PlannedSchedule): Plannable {
-  const { timeline, startsAt, endsAt, overlap, missed, deadlineMs, jitterMs } = definition
+  const { timeline, startsAt, endsAt, target, key, overlap, missed, backlog, deadlineMs, jitterMs } = definition
+  // Events wait for a sink that is unreachable, and runs wait for a key if their author says so.
+  const mayWait = 'sink' in target || (key !== 'unstamped' && key?.whenBusy === 'wait')
   return {
     id,
     timeline,
@@ -72,6 +76,9 @@ export function plannable({ id, definition, anchor, cursor, remaining, pausedAt 
     overlap,
     missed,
     jitterMs,
+    ...(backlog === 'keep' ? { backlog } : {}),
+    ...(mayWait ? { mayWait } : {}),
+    ...(key === 'unstamped' ? { unstamped: true } : {}),
     ...(startsAt === undefined ? {} : { startsAt }),
     ...(endsAt === undefined ? {} : { endsAt }),
     ...(deadlineMs === undefined ? {} : { deadlineMs }),

@@ -40,6 +40,11 @@ export const METRICS = {
     ['target', 'outcome'],
     'Attempts that ended in this process: succeeded, failed, retrying, cancelled, released, stale.',
   ),
+  belfry_runs_skipped_total: metric(
+    'counter',
+    ['target', 'reason'],
+    'Runs that this process skipped instead of starting them: busy, deadline, missed.',
+  ),
   belfry_stale_settles_total: metric(
     'counter',
     [],

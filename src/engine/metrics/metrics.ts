@@ -108,6 +108,9 @@ export class Metrics {
         this.observe('belfry_run_duration_ms', { target }, durationMs)
       })
     }
+    events.on('run:skipped', ({ run, reason }) => {
+      this.count('belfry_runs_skipped_total', { target: this.#targetLabel(run), reason })
+    })
     events.on('run:stale', ({ run }) => {
       this.count('belfry_stale_settles_total', {})
       this.count('belfry_runs_total', { target: this.#targetLabel(run), outcome: 'stale' })
@@ -118,7 +121,7 @@ export class Metrics {
     })
   }
 
-  #targetLabel({ target }: Run): string {
+  #targetLabel({ target }: Pick<Run, 'target'>): string {
     return this.#label('job' in target ? target.job : target.sink)
   }
 

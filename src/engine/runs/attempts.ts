@@ -66,7 +66,7 @@ export class Attempts {
    * would make the store give them to others. Throws when a part of the store is damaged, after it has begun the runs of the others.
    */
   async claim(limits: ClaimLimits, begin: (attempt: Attempt) => void): Promise<ClaimResult> {
-    const { store, instance, floor } = this.#options
+    const { store, instance, floor, events } = this.#options
     this.#claim += 1
     const claim = this.#claim
     this.#claiming.add(claim)
@@ -74,6 +74,7 @@ export class Attempts {
       const id = instance()
       const result = await store.runs.claim({ instance: id, claim, floor: floor.value, ...limits })
       floor.sawTime(result.now)
+      for (const run of result.skipped) events.emit('run:skipped', { run, reason: run.reason })
       if (id === instance()) for (const run of result.runs) begin(this.#begin(run))
       if (result.damage !== undefined) throw result.damage
       return result

@@ -3,7 +3,7 @@ import type { RecentRuns } from '../../api/schedules/recent-runs.js'
 import { inputOf } from '../../api/schedules/schedule-input-of.js'
 import type { ScheduleView } from '../../api/schedules/schedule-view.js'
 import { DEFAULTS, LIMITS } from '../../core/defaults.js'
-import { MISSED_POLICIES, ON_FINISH } from '../../core/policies.js'
+import { BACKLOGS, MISSED_POLICIES, ON_FINISH } from '../../core/policies.js'
 import { DST_GAPS, DST_REPEATS } from '../../time/cron/cron.js'
 import { MAX_INSTANTS } from '../../time/instants.js'
 import type { Visible } from '../security/visibility.js'
@@ -51,6 +51,9 @@ const FIELDS = {
     [policy, z.strictObject({ policy, within: duration.exactOptional(), max: z.int().exactOptional() })],
     { error: 'it must be skip, latest or all, or an object with a policy of those' },
   ),
+  backlog: z.enum(BACKLOGS).meta({
+    description: `What becomes of ticks that no worker starts in time: \`missed\` decides, or they wait. Default ${DEFAULTS.schedule.backlog}.`,
+  }),
   deadline: duration,
   jitter: duration,
   times: z.int().min(1),

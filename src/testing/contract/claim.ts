@@ -91,6 +91,48 @@ export const claim = area('claim', {
     expect(await scene.statesOf('a')).toEqual(['skipped deadline'])
   },
 
+  'a tick that no worker starts is missed once it is later than grace and the next one is due': async (scene) => {
+    await scene.join()
+    const missed = { policy: 'latest', max: 1_000, graceMs: 200 } as const
+    await scene.putTicks('dropped', [-10, 600, 90_000_000], { missed })
+    await scene.putTicks('kept', [-10, 600, 90_000_000], { missed, backlog: 'keep' })
+    await scene.putTicks('to-a-sink', [-10, 600, 90_000_000], { missed, target: { sink: 'kafka' } })
+    await scene.putTicks('queued', [-10, 600, 90_000_000], { missed, overlap: 'queue-all' })
+    await scene.advance()
+    await scene.elapse(300)
+    await scene.advance()
+    expect(await scene.statesOf('queued')).toEqual(['ready'])
+    await scene.elapse(500)
+    await scene.advance()
+    expect(await scene.statesOf('queued')).toEqual(['skipped missed', 'ready'])
+    expect(await scene.statesOf('dropped')).toEqual(['ready', 'ready'])
+    const sinks = [{ name: 'kafka', limit: 10 }]
+    expect(await scene.claim('one', { sinks })).toHaveLength(6)
+    expect(await scene.statesOf('dropped')).toEqual(['skipped missed', 'running'])
+    expect(await scene.statesOf('kept')).toEqual(['running', 'running'])
+    expect(await scene.statesOf('to-a-sink')).toEqual(['running', 'running'])
+  },
+
+  'a claim returns what it skipped, with the reason': async (scene) => {
+    await scene.join()
+    await scene.putTicks('a', [-10, 90_000_000], { deadlineMs: 600, keep: 'none' })
+    await scene.putTicks('b', [-10, 90_000_000], { missed: { policy: 'skip', max: 1_000, graceMs: 500 } })
+    await scene.advance()
+    await scene.enqueue({ key: key('k') })
+    const busy = await scene.enqueue({ key: key('k', { whenBusy: 'skip' }), target: { job: 'other' } })
+    const [late] = await scene.runsOf('a')
+    const [missed] = await scene.runsOf('b')
+    await scene.elapse(700)
+    const { runs, skipped } = await scene.claimAll()
+    expect(runs).toHaveLength(1)
+    expect([...skipped].sort((one, other) => (one.reason < other.reason ? -1 : 1))).toEqual([
+      { id: busy, target: { job: 'other' }, origin: 'enqueue', reason: 'busy' },
+      { id: late?.id, target: { job: 'work' }, origin: 'tick', schedule: 'a', tick: late?.tick, reason: 'deadline' },
+      { id: missed?.id, target: { job: 'work' }, origin: 'tick', schedule: 'b', tick: missed?.tick, reason: 'missed' },
+    ])
+    expect((await scene.claimAll()).skipped).toEqual([])
+  },
+
   'the deadline does not apply to retries': async (scene) => {
     await scene.join()
     await scene.putTicks('a', [-10, 90_000_000], { deadlineMs: 600 })

@@ -6,8 +6,9 @@
  */
 
 import { nextToken } from '../../../core/locks/token.js'
+import type { SkipReason } from '../../../core/policies.js'
 import type { Run } from '../../../core/runs/run.js'
-import type { ClaimedRun, ClaimRequest, ClaimResult } from '../../../core/store.js'
+import type { ClaimedRun, ClaimRequest, ClaimResult, SkippedRun } from '../../../core/store.js'
 import { addHolder, isBusy, makeRoom } from '../locks/acquire.js'
 import { grantWaiters, readyWaitingRuns } from '../locks/pass-on.js'
 import {
@@ -17,7 +18,7 @@ import {
   type NameRecord,
   type TargetQueue,
 } from '../schema/state.js'
-import { type RunRecord, toRun } from './run-codec.js'
+import { type RunRecord, toRun, toSkipped } from './run-codec.js'
 import { keyName, makeWait, skipRun, startRun } from './transitions.js'
 
 /** A queue of the request, and how many more of its runs may start. */
@@ -30,9 +31,11 @@ export function claimRuns(state: MemoryState, request: ClaimRequest): ClaimResul
   const { now } = state
   const asked = askedQueues(state, request)
   const instance = state.instances.get(request.instance)
-  const runs = mayStart(state, instance) ? startRuns(state, instance, request, asked) : []
+  const skipped: SkippedRun[] = []
+  const runs = mayStart(state, instance) ? startRuns(state, instance, request, asked, skipped) : []
   const nextReadyAt = Math.min(...asked.map(({ queue }) => queue.delayed.first?.readyAt ?? Number.POSITIVE_INFINITY))
-  return { now, runs: runs.map(toRun).filter(isClaimed), ...(Number.isFinite(nextReadyAt) ? { nextReadyAt } : {}) }
+  const next = Number.isFinite(nextReadyAt) ? { nextReadyAt } : {}
+  return { now, runs: runs.map(toRun).filter(isClaimed), skipped, ...next }
 }
 
 function mayStart({ frozen, now }: MemoryState, instance: InstanceRecord | undefined): instance is InstanceRecord {
@@ -50,9 +53,11 @@ function askedQueues(state: MemoryState, { jobs, sinks }: ClaimRequest): Asked[]
 function startRuns(
   state: MemoryState,
   instance: InstanceRecord,
-  { claim, limit, floor }: ClaimRequest,
+  request: ClaimRequest,
   asked: readonly Asked[],
+  skipped: SkippedRun[],
 ): readonly RunRecord[] {
+  const { claim, limit } = request
   // A repeated claim number: the first reply was lost, so the answer is the runs of that claim that still run.
   const before = [...instance.running].filter((run) => run.claim === claim)
   if (claim <= instance.claimsSettled || before.length > 0) return before
@@ -61,7 +66,7 @@ function startRuns(
     const best = firstOf(asked)
     const run = best?.queue.ready.first
     if (best === undefined || run === undefined) break
-    if (!tryToStart(state, run, instance, claim, floor)) continue
+    if (!tryToStart(state, run, instance, request, skipped)) continue
     best.left -= 1
     started.push(run)
   }
@@ -82,13 +87,23 @@ function firstOf(asked: readonly Asked[]): Asked | undefined {
 }
 
 /** Starts a run, or takes it out of the queue because it may not start now. */
-function tryToStart(state: MemoryState, run: RunRecord, instance: InstanceRecord, claim: number, floor: number) {
+function tryToStart(
+  state: MemoryState,
+  run: RunRecord,
+  instance: InstanceRecord,
+  { claim, floor }: ClaimRequest,
+  skipped: SkippedRun[],
+) {
+  const skip = (reason: SkipReason) => {
+    skipRun(state, run, reason)
+    skipped.push(toSkipped(run, reason))
+  }
   if (run.attempt === 0 && run.startBy !== undefined && state.now > run.startBy) {
-    skipRun(state, run, 'deadline')
+    skip(run.byDeadline ? 'deadline' : 'missed')
     return false
   }
   const name = keyName(state, run)
-  if (name !== undefined && !mayTakeKey(state, run, name)) return false
+  if (name !== undefined && !mayTakeKey(state, run, name, skip)) return false
   const token = nextToken(Math.max(run.token ?? 0, name?.lastToken ?? 0), state.now, floor)
   startRun(state, run, instance, claim, token)
   if (name !== undefined) takeKey(state, run, name, token)
@@ -96,11 +111,11 @@ function tryToStart(state: MemoryState, run: RunRecord, instance: InstanceRecord
 }
 
 /** A run may take a key when a permit is free and no older run of the key is due or waits. */
-function mayTakeKey(state: MemoryState, run: RunRecord, name: NameRecord): boolean {
+function mayTakeKey(state: MemoryState, run: RunRecord, name: NameRecord, skip: (reason: SkipReason) => void): boolean {
   const limit = run.key?.limit ?? 1
   grantWaiters(state, name)
   if (isBusy(state, name, limit)) {
-    if (run.attempt === 0 && run.key?.whenBusy === 'skip') skipRun(state, run, 'busy')
+    if (run.attempt === 0 && run.key?.whenBusy === 'skip') skip('busy')
     else makeWait(state, run, 'key')
     return false
   }

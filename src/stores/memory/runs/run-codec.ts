@@ -4,6 +4,7 @@ import type { SkipReason } from '../../../core/policies.js'
 import type { RunKey } from '../../../core/runs/key.js'
 import type { Keep, Origin, Run, RunState, Target, WaitsFor } from '../../../core/runs/run.js'
 import { fromText } from '../../../core/runs/stored-text.js'
+import type { SkippedRun } from '../../../core/store.js'
 import type { InstanceRecord, Lane, LeaseRecord, TargetQueue } from '../schema/state.js'
 
 /** The fields that a run is created with. */
@@ -23,6 +24,7 @@ export interface RunFields {
   readonly createdAt: number
   readyAt: number
   startBy?: number | undefined
+  readonly byDeadline?: true | undefined
   readonly queue: TargetQueue
 }
 
@@ -81,6 +83,7 @@ export function runRecord(id: string, order: number, fields: RunFields): RunReco
     createdAt: fields.createdAt,
     readyAt: fields.readyAt,
     startBy: fields.startBy,
+    byDeadline: fields.byDeadline,
     queue: fields.queue,
     state: 'ready',
     waitsFor: undefined,
@@ -135,6 +138,14 @@ export function toRun(record: RunRecord): Run {
   if (record.result !== undefined) run.result = fromText(record.result)
   if (record.error !== undefined) run.error = record.error
   return run
+}
+
+export function toSkipped({ id, target, origin, lane, tick }: RunRecord, reason: SkipReason): SkippedRun {
+  return {
+    ...{ id, target: 'job' in target ? target : { sink: target.sink }, origin, reason },
+    ...(lane === undefined ? {} : { schedule: lane.id }),
+    ...(tick === undefined ? {} : { tick }),
+  }
 }
 
 /** A frozen copy that shares nothing with its input. */

@@ -75,7 +75,7 @@ function recordTick(state: MemoryState, { schedule, payload, lane }: ScheduleRec
   const { target, priority, keep, key } = schedule.definition
   const run = addRun(state, {
     ...{ target, origin: 'tick', lane, tick: tick.at, payload, priority, keep, key },
-    ...{ createdAt: state.now, readyAt: tick.readyAt, startBy: tick.startBy },
+    ...{ createdAt: state.now, readyAt: tick.readyAt, startBy: tick.startBy, byDeadline: tick.byDeadline },
     queue: queueOf(state, targetName(target)),
   })
   if (tick.waits) {

@@ -9,7 +9,7 @@
 -- called again.
 create or replace function belfry.claim_runs(
   instance_id text, claim_number bigint, run_limit integer, targets text[], rooms integer[], least_token bigint,
-  out now_ms bigint, out next_ready_at bigint, out hints belfry.hint[], out claimed belfry.runs[]
+  out now_ms bigint, out next_ready_at bigint, out hints belfry.hint[], out skipped text[], out claimed belfry.runs[]
 ) language plpgsql as $$
 declare
   max_set_aside constant integer := 2000;
@@ -30,9 +30,11 @@ declare
   freed_schedules text[] := array[]::text[];
   candidate record;
   step record;
+  skip text;
 begin
   perform belfry.durable();
   hints := '{}';
+  skipped := '{}';
   now_ms := now_us / 1000;
   perform pg_advisory_xact_lock(hashtextextended(instance_id || ' ' || claim_number, 7237133));
   look_again := exists (select 1 from belfry.ready_levels(targets) level where level.first_ready_at <= now_ms);
@@ -62,7 +64,9 @@ begin
       exit when cardinality(started_ids) >= run_limit;
       continue when room[candidate.place] <= 0;
       if candidate.is_late then
-        if belfry.skip_late_run(candidate.id, now_ms) then
+        skip := belfry.skip_late_run(candidate.id, now_ms);
+        if skip is not null then
+          skipped := skipped || skip;
           freed_keys := freed_keys || candidate.key;
           freed_schedules := freed_schedules || candidate.schedule;
           hints := hints || 'settled'::belfry.hint;
@@ -95,6 +99,7 @@ begin
             busy_keys := busy_keys || candidate.key;
           end if;
           if step.outcome = 'skipped' then
+            skipped := skipped || step.skipped;
             freed_keys := freed_keys || candidate.key;
           end if;
         end if;
@@ -184,17 +189,24 @@ begin
   limit run_limit;
 end $$;
 
--- Skips a run whose deadline to start is over. False when another transaction has its key or its dedupe key locked.
-create or replace function belfry.skip_late_run(run_id bigint, now_ms bigint) returns boolean language plpgsql as $$
+-- What a claim says of a run that it skipped, as JSON.
+create or replace function belfry.skipped_run(run belfry.runs, why belfry.skip_reason) returns text immutable language sql
+  as $$ select json_build_object('id', belfry.run_id(run.id, run.mark), 'target', run.target, 'origin', run.origin,
+    'schedule', run.schedule, 'tick', run.tick, 'reason', why)::text $$;
+
+-- Skips a run that may not start any more, and says so. Null when another transaction has its key or its dedupe key locked.
+create or replace function belfry.skip_late_run(run_id bigint, now_ms bigint) returns text language plpgsql as $$
 declare
   run belfry.runs;
+  why belfry.skip_reason;
 begin
   select * into run from belfry.runs r where r.id = run_id;
   if run.key is not null and not belfry.try_name(run.key) or not belfry.try_dedupe(run) then
-    return false;
+    return null;
   end if;
-  perform belfry.end_run(run, 'skipped', now_ms, 'deadline');
-  return true;
+  why := case when run.by_deadline then 'deadline'::belfry.skip_reason else 'missed' end;
+  perform belfry.end_run(run, 'skipped', now_ms, why);
+  return belfry.skipped_run(run, why);
 end $$;
 
 -- Starts a run that has a key, or puts it aside. `outcome`: started; skipped; busy, it waits for a permit; waits, behind an
@@ -202,7 +214,7 @@ end $$;
 -- says that other runs became ready by it.
 create or replace function belfry.start_keyed_run(
   run_id bigint, instance_id text, claim_number bigint, least_token bigint, claim_us bigint,
-  out outcome text, out freed_schedules text[], out readied boolean, out hints belfry.hint[]
+  out outcome text, out freed_schedules text[], out readied boolean, out hints belfry.hint[], out skipped text
 ) language plpgsql as $$
 declare
   now_us bigint;
@@ -237,6 +249,7 @@ begin
       perform belfry.end_run(run, 'skipped', now_ms, 'busy');
       freed_schedules := freed_schedules || run.schedule;
       hints := hints || 'settled'::belfry.hint;
+      skipped := belfry.skipped_run(run, 'busy');
       outcome := 'skipped';
     else
       outcome := 'later';

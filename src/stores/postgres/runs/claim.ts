@@ -3,7 +3,7 @@ import type { ClaimedRun, ClaimRequest, ClaimResult } from '../../../core/store.
 import type { Database } from '../connection/database.js'
 import { changes, integer, integers, optional, sqlFunction, text, texts } from '../schema/sql-function.js'
 import source from './claim.sql'
-import { runCodec } from './run-codec.js'
+import { runCodec, toSkipped } from './run-codec.js'
 
 const claim = sqlFunction({
   name: 'claim_runs',
@@ -16,7 +16,7 @@ const claim = sqlFunction({
     rooms: integers,
     leastToken: integer,
   },
-  gives: { nowMs: integer, nextReadyAt: optional(integer), hints: changes },
+  gives: { nowMs: integer, nextReadyAt: optional(integer), hints: changes, skipped: texts },
 })
 
 /** What was claimed comes as one array of rows: here each becomes a row of its own, or one without a run. */
@@ -34,7 +34,7 @@ export async function claimRuns(db: Database, request: ClaimRequest): Promise<Cl
     leastToken: floor,
   })
   const rows = await db.write(CLAIM, args, { patience: 'prompt' })
-  const { nowMs, nextReadyAt, hints } = claim.read(rows[0] ?? [])
+  const { nowMs, nextReadyAt, hints, skipped } = claim.read(rows[0] ?? [])
   db.announce(hints)
   return {
     now: nowMs,
@@ -42,6 +42,7 @@ export async function claimRuns(db: Database, request: ClaimRequest): Promise<Cl
       .map((row) => row.slice(claim.width))
       .filter(([id]) => id !== null)
       .map((row) => runCodec.read(row) as ClaimedRun),
+    skipped: skipped.map(toSkipped),
     ...(nextReadyAt === undefined ? {} : { nextReadyAt }),
   }
 }

@@ -7,7 +7,7 @@ import type { Keep, NewRun, Origin, Run, RunState, WaitsFor } from '../../../cor
 import { readRunId, runId, runNumber } from '../../../core/runs/run-id.js'
 import { fromText, targetName, targetOf, targetOptions, toText } from '../../../core/runs/stored-text.js'
 import type { Unfinished } from '../../../core/schedules/plan.js'
-import type { Settlement, Stamp } from '../../../core/store.js'
+import type { Settlement, SkippedRun, Stamp } from '../../../core/store.js'
 import type { Row } from '../connection/database.js'
 import { columnsOf, flag, integer, json, listOf, optional, type RowCodec, text, word } from '../schema/sql-function.js'
 
@@ -77,6 +77,22 @@ function toRun(row: Row): Run {
     ...(key === undefined ? {} : { key: { name: key, limit: keyLimit, whenBusy: keyWhenBusy } }),
     // What a transaction committed shows when the run has ended.
     ...(result === undefined || run.state !== 'succeeded' ? {} : { result }),
+  }
+}
+
+interface ToldSkip extends Pick<SkippedRun, 'id' | 'origin' | 'reason'> {
+  readonly target: string
+  readonly schedule: string | null
+  readonly tick: number | null
+}
+
+/** As `belfry.skipped_run` tells it. */
+export function toSkipped(told: string): SkippedRun {
+  const { target, schedule, tick, ...run } = JSON.parse(told) as ToldSkip
+  return {
+    ...{ ...run, target: targetOf(target, null) },
+    ...(schedule === null ? {} : { schedule }),
+    ...(tick === null ? {} : { tick }),
   }
 }
 

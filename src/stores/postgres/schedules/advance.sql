@@ -130,11 +130,12 @@ declare
   count integer;
 begin
   insert into belfry.runs (id, target, options, origin, schedule, tick, payload, priority, keep, key, key_limit,
-    key_when_busy, unstamped, state, waits_for, engaged, created_at, ready_at, start_by)
+    key_when_busy, unstamped, state, waits_for, engaged, created_at, ready_at, start_by,
+    by_deadline)
   select t.id, d.target, d.options, 'tick', d.schedule, t.at, d.payload, d.priority, d.keep, d.key, d.key_limit,
     d.key_when_busy, d.unstamped, case when t.waits or d.unstamped then 'waiting' else 'ready' end::belfry.run_state,
     case when t.waits then 'overlap' when d.unstamped then 'stamp' else 'nothing' end::belfry.wait_reason, true, now_ms,
-    coalesce(t.ready_at, t.at), t.start_by
+    coalesce(t.ready_at, t.at), t.start_by, t.by_deadline
   from (select nextval('belfry.run_ids') as id, n.* from unnest(ticks) n) t
   cross join lateral (select * from belfry.definitions where id = t.definition limit 1) d
   where t.schedule <> all (stale)

@@ -125,6 +125,7 @@ export const tickRows = listOf('planned_tick', ({ due, tick, key }: PlannedTickR
   at: tick.at,
   ready_at: tick.readyAt === tick.at ? undefined : tick.readyAt,
   start_by: tick.startBy,
+  by_deadline: tick.byDeadline,
   waits: tick.waits,
   key,
 }))

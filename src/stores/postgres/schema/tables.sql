@@ -93,7 +93,8 @@ create table belfry.runs (
   dedupe_ms bigint,                  -- how long its dedupe key outlives it
   created_at bigint not null,
   ready_at bigint not null,
-  start_by bigint,
+  start_by bigint,                   -- after this a first attempt comes too late
+  by_deadline boolean,               -- start_by is the schedule's deadline; otherwise its missed policy set it
   started_at bigint,
   finished_at bigint,
   attempt integer not null default 0,

@@ -46,7 +46,8 @@ create type belfry.schedule_progress as (
   retract_through bigint, cancel_unfinished boolean, mind_overlap boolean, made_from text
 );
 create type belfry.planned_tick as (
-  schedule text, definition bigint, at bigint, ready_at bigint, start_by bigint, waits boolean, key text
+  schedule text, definition bigint, at bigint, ready_at bigint, start_by bigint, by_deadline boolean,
+  waits boolean, key text
 );
 create type belfry.planned_skip as (schedule text, from_at bigint, to_at bigint, count bigint, reason belfry.skip_reason);
 

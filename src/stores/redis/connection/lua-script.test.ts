@@ -62,7 +62,7 @@ const RUN_FIELDS: Readonly<Record<keyof StoredRun, true>> = {
   ...{ reason: true, cancelRequested: true },
   ...{ target: true, origin: true, priority: true, keep: true, schedule: true, tick: true, backfill: true },
   ...{ key: true, permits: true, whenBusy: true, keyShard: true, unstamped: true, dedupe: true, dedupeForMs: true },
-  ...{ readyAt: true, startBy: true, createdAt: true, startedAt: true, finishedAt: true },
+  ...{ readyAt: true, startBy: true, byDeadline: true, createdAt: true, startedAt: true, finishedAt: true },
   ...{ attempt: true, failures: true, takeovers: true, isTakenOver: true, token: true, settledToken: true },
   ...{ instance: true, claim: true },
 }

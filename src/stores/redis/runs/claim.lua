@@ -52,7 +52,7 @@ end
 -- Answers whether the run was started. Otherwise it is no longer ready.
 local function start(run)
   if run.attempt == 0 and run.startBy and now > run.startBy then
-    transitions.finish(run, 'skipped', { reason = 'deadline' })
+    transitions.finish(run, 'skipped', { reason = run.byDeadline and 'deadline' or 'missed' })
     return false
   end
   local lock = run.key and permits.of(run.key)
@@ -111,4 +111,5 @@ commit()
 local told = {}
 for at, run in ipairs(started) do told[at] = runs.tell(run) end
 queues.tidy(all)
-return reply({ now = now, runs = told, nextReadyAt = looks >= MOST_LOOKS and now or queues.nextReadyAt(all) })
+return reply({ now = now, runs = told, skipped = transitions.skipped,
+  nextReadyAt = looks >= MOST_LOOKS and now or queues.nextReadyAt(all) })

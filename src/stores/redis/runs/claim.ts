@@ -7,6 +7,7 @@ import { listOf, luaScript, maybe, named, number, text } from '../connection/lua
 import type { Server } from '../connection/server.js'
 import source from './claim.lua'
 import { toldRun } from './run-codec.js'
+import { skippedRuns, toSkippedRuns } from './skipped-run.js'
 
 const claimScript = luaScript({
   name: 'runs/claim',
@@ -19,7 +20,7 @@ const claimScript = luaScript({
     floor: number,
     targets: listOf(named({ name: text, limit: number })),
   },
-  gives: { now: number, runs: listOf(text), nextReadyAt: maybe(number) },
+  gives: { now: number, runs: listOf(text), skipped: skippedRuns, nextReadyAt: maybe(number) },
 })
 
 export async function claimRuns(server: Server, request: ClaimRequest): Promise<ClaimResult> {
@@ -37,11 +38,16 @@ async function claimShard(
   targets: readonly Asked[],
 ): Promise<ClaimResult> {
   const { instance, claim, limit, floor } = request
-  const { runs, ...told } = await server.call(claimScript, shard, { instance, claim, limit, floor, targets })
+  const { runs, skipped, ...told } = await server.call(claimScript, shard, { instance, claim, limit, floor, targets })
   const started = runs.map((run) => toldRun(shard, run) as ClaimedRun)
   const isTicket = ({ id }: ClaimedRun) => homeOf(server, id) !== shard
   const others = await startTickets(server, shard, request, started.filter(isTicket))
-  return { ...told, runs: [...started.filter((run) => !isTicket(run)), ...others] }
+  const own = await toSkippedRuns(server, shard, skipped)
+  return {
+    ...told,
+    runs: [...started.filter((run) => !isTicket(run)), ...others.runs],
+    skipped: [...own, ...others.skipped],
+  }
 }
 
 /** Looks at all shards, and claims from those that have what comes first. A repetition asks all of them what they started. */
@@ -52,10 +58,11 @@ async function claimAcross(server: Server, request: ClaimRequest, asked: readonl
   // A master whose clock is behind gives tokens by the others' clocks.
   const floor = Math.max(request.floor, ...peeks.map(({ now }) => now * 1_000))
   const claims = peeks.map(({ now, nextReadyAt, share, limit }, shard): ClaimResult | Promise<ClaimResult> => {
-    if (limit === 0 && !isRepeated) return { now, runs: [], ...(nextReadyAt === undefined ? {} : { nextReadyAt }) }
+    if (limit === 0 && !isRepeated)
+      return { now, runs: [], skipped: [], ...(nextReadyAt === undefined ? {} : { nextReadyAt }) }
     const own = asked.map(({ name }) => ({ name, limit: isRepeated ? 0 : (share.get(name) ?? 0) }))
     const claimed = claimShard(server, shard, { ...request, limit: isRepeated ? 0 : limit, floor }, own)
-    return damage.spare(claimed, { now, runs: [] })
+    return damage.spare(claimed, { now, runs: [], skipped: [] })
   })
   const results = await Promise.all(claims)
   const next = nextOfAll(
@@ -63,6 +70,7 @@ async function claimAcross(server: Server, request: ClaimRequest, asked: readonl
     results.map(({ nextReadyAt }) => nextReadyAt),
   )
   const runs = results.flatMap((result) => result.runs).sort(inClaimOrder)
+  const skipped = results.flatMap((result) => result.skipped)
   const now = Math.max(...results.map((result) => result.now))
-  return { now, runs, ...(next === undefined ? {} : { nextReadyAt: next }), ...damage.found }
+  return { now, runs, skipped, ...(next === undefined ? {} : { nextReadyAt: next }), ...damage.found }
 }

@@ -44,6 +44,8 @@ export interface StoredRun {
   readonly dedupeForMs?: number
   readonly readyAt: number
   readonly startBy?: number
+  /** `startBy` is the schedule's deadline. Otherwise its missed policy set it. */
+  readonly byDeadline?: true
   readonly createdAt: number
   readonly attempt: number
   readonly failures: number

@@ -99,6 +99,13 @@ whenUsed(transitions, function()
     redis.call('ZADD', key('skips'), now, cjson.encode({ schedule, range }))
   end
 
+  -- The runs that the script has skipped, as skipped-run.ts reads them.
+  transitions.skipped = {}
+  local function noteSkip(run, reason)
+    transitions.skipped[#transitions.skipped + 1] = { run = run.number, target = run.target, origin = run.origin,
+      schedule = run.schedule, tick = run.tick and int(run.tick), reason = reason }
+  end
+
   local function isKept(run, to) return run.keep == 'all' or (run.keep == 'failures' and to ~= 'succeeded') end
 
   -- Ends a run. `ending` has a skip's reason, an error or a result: the last two as JSON.
@@ -107,6 +114,7 @@ whenUsed(transitions, function()
     local wasRunning = run.state == 'running'
     tickets.giveUp(run)
     withdraw(run)
+    if to == 'skipped' then noteSkip(run, ending.reason) end
     run.state = to
     runs.change(run)
     if wasRunning then freeKey(run) end
@@ -177,7 +185,7 @@ whenUsed(transitions, function()
   -- An ended run is ready once more, with all its attempts ahead.
   function transitions.revive(run)
     runs.reopen(run)
-    run.finishedAt, run.reason, run.cancelRequested, run.isTakenOver, run.startBy = nil, nil, nil, nil, nil
+    run.finishedAt, run.reason, run.cancelRequested, run.isTakenOver, run.startBy, run.byDeadline = nil, nil, nil, nil, nil, nil
     run.failures, run.takeovers, run.readyAt = 0, 0, now
     runs.setEnding(run)
     dedupe.open(run)

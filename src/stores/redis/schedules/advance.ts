@@ -64,7 +64,10 @@ export const recordTicksScript = luaScript({
         run: madeRunShape,
         options: text,
         ticks: listOf(
-          named({ at: number, readyAt: number, startBy: maybe(number), mayBeKnown: maybe(flag), waits: maybe(flag) }),
+          named({
+            ...{ at: number, readyAt: number, startBy: maybe(number), byDeadline: maybe(flag) },
+            ...{ mayBeKnown: maybe(flag), waits: maybe(flag) },
+          }),
         ),
         skips: maybe(listOf(skipRange)),
       }),
@@ -169,8 +172,8 @@ function planned(server: Server, shard: number, due: Due, { plan, lookaheadMs }:
     // A tick is unique by its instant: while its run is known, and behind the cursor for ever.
     ticks: made.ticks
       .filter(({ at }) => at > schedule.cursor)
-      .map(({ at, readyAt, startBy, waits }) => ({
-        ...{ at, readyAt, startBy },
+      .map(({ at, readyAt, startBy, byDeadline, waits }) => ({
+        ...{ at, readyAt, startBy, byDeadline },
         mayBeKnown: at <= schedule.createdAt || undefined,
         waits: waits || undefined,
       })),

@@ -23,7 +23,7 @@ end
 
 local function record(plan, payload, tick)
   if tick.mayBeKnown and isKnown(plan.id, tick.at) then return end
-  local run = { tick = tick.at, readyAt = tick.readyAt, startBy = tick.startBy }
+  local run = { tick = tick.at, readyAt = tick.readyAt, startBy = tick.startBy, byDeadline = tick.byDeadline }
   for field, value in pairs(plan.run) do run[field] = value end
   runs.add(run, plan.options .. '\n' .. payload)
   recorded = recorded + 1

@@ -6,29 +6,32 @@
  * more, and returns the same runs.
  */
 import { nextToken } from '../../../core/locks/token.js'
+import type { SkipReason } from '../../../core/policies.js'
 import type { Run } from '../../../core/runs/run.js'
-import type { ClaimedRun, ClaimRequest, ClaimResult } from '../../../core/store.js'
+import type { ClaimedRun, ClaimRequest, ClaimResult, SkippedRun } from '../../../core/store.js'
 import type { SqliteFile } from '../connection/file.js'
 import { row, rows } from '../connection/statements.js'
 import type { Snapshot, Tx } from '../connection/tx.js'
 import { addHolder, isBusy, leastToken, makeRoom } from '../locks/acquire.js'
 import { grantWaiters, oldestDue, oldestWaiting, readyWaitingRuns } from '../locks/pass-on.js'
 import source from './claim.sql'
-import { keyLimit, type RunRow, toRun } from './run-codec.js'
+import { keyLimit, type RunRow, toRun, toSkipped } from './run-codec.js'
 import { makeWait, runById, skipRun, startRuns } from './transitions.js'
 
 export async function claimRuns(file: SqliteFile, request: ClaimRequest): Promise<ClaimResult> {
   const idle = await file.read((snapshot) => idleAnswer(snapshot, request))
   if (idle !== undefined) return idle
   const started: DueRun[] = []
+  const skipped: SkippedRun[] = []
   for (;;) {
     const step = await file.write((tx) => claimStep(tx, request, started, file.share))
     started.push(...step.started)
+    skipped.push(...step.skipped)
     if (!step.done) continue
     return file.read(({ db }) => {
       const runs = new Map(startedBy({ db }, request).map((run) => [run.id, run]))
       const inOrder = started.flatMap(({ id }) => runs.get(id) ?? [])
-      return answer({ db, now: step.now }, request, inOrder)
+      return answer({ db, now: step.now }, request, inOrder, skipped)
     })
   }
 }
@@ -53,10 +56,15 @@ function statusOf(snapshot: Snapshot, request: ClaimRequest) {
   return status.repeated === 1 ? 'repeated' : 'may start'
 }
 
-function answer(snapshot: Snapshot, request: ClaimRequest, runs: readonly RunRow[]): ClaimResult {
+function answer(
+  snapshot: Snapshot,
+  request: ClaimRequest,
+  runs: readonly RunRow[],
+  skipped: readonly SkippedRun[] = [],
+): ClaimResult {
   const nextReadyAt = outlook(snapshot, { targets: new Room(request).targets })?.next_at ?? undefined
   const next = nextReadyAt === undefined ? {} : { nextReadyAt }
-  return { now: snapshot.now, runs: runs.map(toRun).filter(isClaimed), ...next }
+  return { now: snapshot.now, runs: runs.map(toRun).filter(isClaimed), skipped, ...next }
 }
 
 function isClaimed(run: Run): run is ClaimedRun {
@@ -98,20 +106,25 @@ const dueRuns = rows<{ targets: string; limit: number }, DueRun>(source, 'dueRun
 function claimStep(tx: Tx, request: ClaimRequest, before: readonly DueRun[], most: number) {
   const { now } = tx
   const started: DueRun[] = []
-  if (before.length === 0 && statusOf(tx, request) !== 'may start') return { now, started, done: true }
+  const skipped: SkippedRun[] = []
+  const skip = (run: RunRow, reason: SkipReason) => {
+    skipRun(tx, run, reason)
+    skipped.push(toSkipped(run, reason))
+  }
+  if (before.length === 0 && statusOf(tx, request) !== 'may start') return { now, started, skipped, done: true }
   const room = new Room(request)
   for (const run of before) room.take(run)
   let looked = 0
   while (looked < most && room.left > 0) {
     const due = dueRuns(tx, { targets: room.targets, limit: Math.min(room.left, most - looked) })
-    if (due.length === 0) return { now, started, done: true }
+    if (due.length === 0) return { now, started, skipped, done: true }
     const withoutKey: number[] = []
     const { readied } = tx
     for (const run of due) {
       if (!room.isLeft(run)) continue
       looked += 1
-      if (isTooLate(tx, run)) skipLate(tx, run)
-      else if (run.key === null || startKeyed(tx, run, run.key, request)) {
+      if (isTooLate(tx, run)) skipLate(tx, run, skip)
+      else if (run.key === null || startKeyed(tx, run, run.key, request, skip)) {
         if (run.key === null) withoutKey.push(run.id)
         room.take(run)
         started.push(run)
@@ -121,7 +134,7 @@ function claimStep(tx: Tx, request: ClaimRequest, before: readonly DueRun[], mos
     }
     start(tx, withoutKey, request, nextToken(0, now, request.floor))
   }
-  return { now, started, done: room.left <= 0 }
+  return { now, started, skipped, done: room.left <= 0 }
 }
 
 function start(tx: Tx, runs: readonly number[], { instance, claim }: ClaimRequest, leastToken: number): void {
@@ -132,14 +145,16 @@ function isTooLate({ now }: Tx, { attempt, start_by }: DueRun): boolean {
   return attempt === 0 && start_by !== null && now > start_by
 }
 
-function skipLate(tx: Tx, due: DueRun): void {
+type Skip = (run: RunRow, reason: SkipReason) => void
+
+function skipLate(tx: Tx, due: DueRun, skip: Skip): void {
   const run = runById(tx, due)
-  if (run !== undefined) skipRun(tx, run, 'deadline')
+  if (run !== undefined) skip(run, run.by_deadline === 1 ? 'deadline' : 'missed')
 }
 
 /** Starts a run with its key, or takes it out of the queue because it may not take the key now. */
-function startKeyed(tx: Tx, due: DueRun, key: string, request: ClaimRequest): boolean {
-  if (!mayTakeKey(tx, due, key)) return false
+function startKeyed(tx: Tx, due: DueRun, key: string, request: ClaimRequest, skip: Skip): boolean {
+  if (!mayTakeKey(tx, due, key, skip)) return false
   start(tx, [due.id], request, leastToken(tx, key, request.floor))
   const { id, token } = runById(tx, due) ?? {}
   if (id === undefined || token == null) return false
@@ -151,7 +166,7 @@ function startKeyed(tx: Tx, due: DueRun, key: string, request: ClaimRequest): bo
 }
 
 /** A run may take a key when a permit is free and no older run of the key is due or waits. */
-function mayTakeKey(tx: Tx, due: DueRun, key: string): boolean {
+function mayTakeKey(tx: Tx, due: DueRun, key: string, skip: Skip): boolean {
   const limit = keyLimit(due)
   grantWaiters(tx, key)
   const isFree = !isBusy(tx, key, limit)
@@ -161,7 +176,7 @@ function mayTakeKey(tx: Tx, due: DueRun, key: string): boolean {
   }
   const run = runById(tx, due)
   if (run === undefined) return false
-  if (!isFree && run.attempt === 0 && run.key_when_busy === 'skip') skipRun(tx, run, 'busy')
+  if (!isFree && run.attempt === 0 && run.key_when_busy === 'skip') skip(run, 'busy')
   else makeWait(tx, run, 'key')
   return false
 }

@@ -6,6 +6,7 @@ import type { RunKey } from '../../../core/runs/key.js'
 import type { Keep, NewRun, Origin, Run, RunState, WaitsFor } from '../../../core/runs/run.js'
 import { newMark, runId } from '../../../core/runs/run-id.js'
 import { fromText, targetName, targetOf, targetOptions, toText } from '../../../core/runs/stored-text.js'
+import type { SkippedRun } from '../../../core/store.js'
 
 /** The columns are explained in `schema/tables.sql`. Flags are 1 or 0. */
 export type RunRow = {
@@ -32,6 +33,7 @@ export type RunRow = {
   readonly created_at: number
   ready_at: number
   start_by: number | null
+  readonly by_deadline: number | null
   engaged: number
   readonly attempt: number
   failures: number
@@ -47,6 +49,14 @@ export type RunRow = {
   finished_at: number | null
   result: string | null
   error: string | null
+}
+
+export function toSkipped(row: RunRow, reason: SkipReason): SkippedRun {
+  return {
+    ...{ id: idOf(row), target: targetOf(row.target, null), origin: row.origin, reason },
+    ...(row.schedule === null ? {} : { schedule: row.schedule }),
+    ...(row.tick === null ? {} : { tick: row.tick }),
+  }
 }
 
 /** What a run's id is made of. */

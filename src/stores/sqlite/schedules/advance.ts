@@ -103,13 +103,22 @@ function makeRoom(tx: Tx, schedule: string, { retractThrough, cancelUnfinished }
 }
 
 /** A member of the list that `recordTicks` reads. */
-type TickColumns = { schedule: string; tick: number; readyAt: number; startBy: number | undefined; waits: boolean }
+type TickColumns = {
+  schedule: string
+  tick: number
+  readyAt: number
+  startBy: number | undefined
+  byDeadline: true | undefined
+  waits: boolean
+}
 
 /** No instant is recorded twice: the cursor excludes all up to it, and the unique index the runs after it. */
 function ticksOf({ id, cursor }: DueRow, { ticks }: Plan): TickColumns[] {
   return ticks
     .filter(({ at }) => at > cursor)
-    .map(({ at, readyAt, startBy, waits }) => ({ schedule: id, tick: at, readyAt, startBy, waits }))
+    .map(({ at, readyAt, startBy, byDeadline, waits }) => ({
+      ...{ schedule: id, tick: at, readyAt, startBy, byDeadline, waits },
+    }))
 }
 
 /** A member of the list that `moveCursors` reads; what is undefined is null there. */

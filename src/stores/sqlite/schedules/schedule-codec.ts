@@ -2,7 +2,7 @@
 import type { Mutable } from '../../../core/mutable.js'
 import { fromText, targetName, targetOptions, toText } from '../../../core/runs/stored-text.js'
 import type { Plannable } from '../../../core/schedules/plan.js'
-import type { Schedule, ScheduleDefinition } from '../../../core/schedules/schedule.js'
+import { plannable, type Schedule, type ScheduleDefinition } from '../../../core/schedules/schedule.js'
 import { keyColumns } from '../runs/run-codec.js'
 
 /** The columns that a schedule is read from; `schema/tables.sql` explains them. */
@@ -51,14 +51,9 @@ function withoutPayload({ definition }: Pick<ScheduleRow, 'definition'>): Omit<S
 export type DueRow = Pick<ScheduleRow, 'id' | 'definition' | 'anchor' | 'cursor' | 'remaining'>
 
 export function toPlannable(row: DueRow): Plannable {
-  const { timeline, startsAt, endsAt, overlap, missed, deadlineMs, jitterMs } = withoutPayload(row)
   const { id, anchor, cursor, remaining } = row
-  const schedule: Mutable<Plannable> = { id, timeline, anchor, cursor, overlap, missed, jitterMs }
-  if (startsAt !== undefined) schedule.startsAt = startsAt
-  if (endsAt !== undefined) schedule.endsAt = endsAt
-  if (deadlineMs !== undefined) schedule.deadlineMs = deadlineMs
-  if (remaining !== null) schedule.remaining = remaining
-  return schedule
+  const progress = { id, anchor, cursor, ...(remaining === null ? {} : { remaining }) }
+  return plannable({ ...progress, definition: withoutPayload(row) })
 }
 
 /** The parameters of `writeSchedule` in `put.sql`. */

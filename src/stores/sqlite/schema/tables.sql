@@ -77,6 +77,7 @@ create table belfry_runs (
   created_at integer not null,
   ready_at integer not null,
   start_by integer,               -- after this a first attempt comes too late
+  by_deadline integer,            -- start_by is the schedule's deadline; otherwise its missed policy set it
   engaged integer not null,       -- counts as unfinished of its schedule even before it is due
   attempt integer not null default 0,
   failures integer not null default 0,

@@ -16,7 +16,7 @@ for _, number in ipairs(redis.call('ZRANGE', key('ticket-wanted'), 0, 499)) do
   local run = runs.load(number)
   if run and (run.state == 'ready' or run.state == 'waiting') and run.keyShard then
     wanted[#wanted + 1] = { shard = run.keyShard, run = number, attempt = run.attempt, readyAt = int(run.readyAt),
-      startBy = run.startBy and int(run.startBy), priority = run.priority, target = run.target, key = run.key,
+      startBy = run.startBy and int(run.startBy), byDeadline = run.byDeadline, priority = run.priority, target = run.target, key = run.key,
       permits = run.permits, whenBusy = run.whenBusy, state = run.state,
       isChecked = redis.call('SISMEMBER', key('ticket-checked'), number) == 1 }
   else redis.call('ZREM', key('ticket-wanted'), number) end

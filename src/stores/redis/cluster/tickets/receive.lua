@@ -19,7 +19,7 @@ local function receive(each)
   if not known then
     local ticket = runs.add({ origin = 'ticket', keep = 'none', target = each.target, priority = each.priority, key = each.key,
       permits = each.permits, whenBusy = each.whenBusy, readyAt = tonumber(each.readyAt), startBy = tonumber(each.startBy),
-      attempt = each.attempt }, '\nnull', each.ticket)
+      byDeadline = each.byDeadline, attempt = each.attempt }, '\nnull', each.ticket)
     if each.state == 'waiting' then transitions.makeWait(ticket, 'overlap') else transitions.makeReady(ticket) end
   elseif known.waitsFor == 'overlap' and each.state == 'ready' then transitions.makeReady(known)
   -- The attempt that has the key ended in the run's shard, and the run is ready for its next one.

@@ -30,4 +30,4 @@ for _, each in ipairs(given.tickets) do
   end
 end
 commit()
-return reply({})
+return reply({ skipped = transitions.skipped })

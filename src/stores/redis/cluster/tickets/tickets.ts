@@ -47,10 +47,18 @@
  *   shard, which happens before it does for the ticket.
  */
 import type { NewRun } from '../../../../core/runs/run.js'
-import type { ClaimedRun, ClaimRequest, EnqueueResult, Settlement, SettleResult } from '../../../../core/store.js'
+import type {
+  ClaimedRun,
+  ClaimRequest,
+  EnqueueResult,
+  Settlement,
+  SettleResult,
+  SkippedRun,
+} from '../../../../core/store.js'
 import { flag, listOf, luaScript, maybe, named, number, text } from '../../connection/lua-script.js'
 import type { Server } from '../../connection/server.js'
 import { numberIn, runId, ticketOf, toldRun } from '../../runs/run-codec.js'
+import { skippedRuns, toSkippedRuns } from '../../runs/skipped-run.js'
 import { homeOf, inShards, keyElsewhere } from '../shards.js'
 import checkSource from './check-key.lua'
 import expectEndSource from './expect-end.lua'
@@ -71,7 +79,8 @@ const reportScript = luaScript({
   source: reportSource,
   writes: true,
   takes: { tickets: listOf(named({ ticket: text, token: text, hasStarted: flag, againInMs: maybe(number) })) },
-  gives: {},
+  /** Runs that waited to learn whether their key is busy. */
+  gives: { skipped: skippedRuns },
 })
 
 /** Starts the runs whose tickets were claimed, and reports that. A ticket whose run cannot start frees its key at once. */
@@ -80,8 +89,8 @@ export async function startTickets(
   shard: number,
   { instance, claim }: ClaimRequest,
   tickets: readonly ClaimedRun[],
-): Promise<ClaimedRun[]> {
-  if (tickets.length === 0) return []
+): Promise<{ readonly runs: readonly ClaimedRun[]; readonly skipped: readonly SkippedRun[] }> {
+  if (tickets.length === 0) return { runs: [], skipped: [] }
   const home = ({ id }: ClaimedRun) => homeOf(server, id)
   const started = await inShards(tickets, home, async (own, those) => {
     const asked = those.map(({ id, token }) => ({ run: numberIn(id), token: String(token) }))
@@ -93,13 +102,13 @@ export async function startTickets(
     return run === undefined ? [] : [{ ...toldRun(home(ticket), run), token, startedAt }]
   })
   for (const { id, token } of runs) server.tickets.add({ run: id, token }, shard)
-  await server.call(reportScript, shard, {
+  const { skipped } = await server.call(reportScript, shard, {
     tickets: tickets.map(({ id, token }, at) => {
       const { run, againInMs } = started[at] ?? {}
       return { ticket: ticketOf(id), token: String(token), hasStarted: run !== undefined, againInMs }
     }),
   })
-  return runs
+  return { runs, skipped: await toSkippedRuns(server, shard, skipped) }
 }
 
 const expectEndScript = luaScript({
