@@ -182,7 +182,7 @@ const inputs: fc.Arbitrary<ScheduleInput> = fc
       missed: fc.constantFrom('skip', 'latest', 'all'),
       keep: fc.constantFrom('all', 'failures', 'none'),
     }),
-    fc.constantFrom({}, { deadline: '4s' }, { times: 3 }, { jitter: '2s' }),
+    fc.constantFrom({}, { deadline: '4s' }, { times: 3 }, { jitter: '2s' }, { backlog: 'keep' } as const),
   )
   .map(([timeline, fields, more]) => ({ ...timeline, ...fields, ...more }) as ScheduleInput)
 

@@ -111,5 +111,5 @@ commit()
 local told = {}
 for at, run in ipairs(started) do told[at] = runs.tell(run) end
 queues.tidy(all)
-return reply({ now = now, runs = told, skipped = transitions.skipped,
+return reply({ now = now, runs = told, skipped = isUsed(transitions) and transitions.skipped or {},
   nextReadyAt = looks >= MOST_LOOKS and now or queues.nextReadyAt(all) })

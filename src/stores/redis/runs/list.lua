@@ -11,7 +11,7 @@ end
 
 local function addRunning()
   for _, id in ipairs(redis.call('ZRANGE', key('instances'), 0, -1)) do
-    for _, number in ipairs(redis.call('SMEMBERS', key('instance-running', id))) do
+    for _, number in ipairs(redis.call('ZRANGE', key('instance-running', id), 0, -1)) do
       local isBefore = not given.before or number < given.before
       -- A ticket stands there, too, and is not a run.
       if isBefore and redis.call('ZSCORE', key('runs-all'), number) then newest[#newest + 1] = number end

@@ -30,4 +30,4 @@ for _, each in ipairs(given.tickets) do
   end
 end
 commit()
-return reply({ skipped = transitions.skipped })
+return reply({ skipped = isUsed(transitions) and transitions.skipped or {} })
