@@ -6,9 +6,10 @@
 --      together with others, or alone
 --   3. names of locks and keys, by name: first those that it makes, then those that exist. Leases and waiters belong to
 --      their name, and only the transaction that holds the name touches them
---   4. runs, by id. One that has a key only with its key's name locked, so that runs of one key never need an order
+--   4. runs outside of the queues of line 6, by id. One that has a key only with its key's name locked, so that runs of one key never need an order
 --   5. dedupe keys, by target and key
---   6. runs that wait for others of their schedule, by schedule and id: every operation ends with passing on to those
+--   6. queues of runs that wait for others of their schedule, by number: every operation ends with passing on to those.
+--      Only the transaction that holds a queue touches the runs in it
 --   7. jobs, then declarations
 --
 -- So an operation finds out what it will need, locks it line by line, and only then looks and decides. A row that came
@@ -67,7 +68,15 @@ begin
   if exists (select 1 from belfry.lock_names n where n.name = wanted) then
     return false;
   end if;
-  -- It was pruned between the making of a run and its start.
+  return belfry.try_make_name(wanted);
+end $$;
+
+-- Makes a name that was pruned between the making of a run and its start, if no other transaction is making it: that one
+-- would be waited for, and may wait for a run that the caller has locked.
+create or replace function belfry.try_make_name(wanted text) returns boolean language plpgsql set lock_timeout to 1 as $$
+begin
   insert into belfry.lock_names (name) values (wanted) on conflict do nothing;
   return found;
+exception when lock_not_available then
+  return false;
 end $$;

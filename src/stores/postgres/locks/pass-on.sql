@@ -134,33 +134,27 @@ begin
   return woken;
 end $$;
 
--- When all that is left of a schedule's runs waits for others of it, the oldest goes on. `when_locked` says what to do
--- where another transaction is at them: 'wait'; 'give up', for callers that have locked such runs and may not wait for
--- more; or 'leave' it to the other.
-create or replace function belfry.let_next_run_go(schedule_id text, now_ms bigint, when_locked text) returns boolean
+-- When all that is left of a schedule's runs waits for others of it, the oldest goes on. Where another transaction has the
+-- queue, it is left to that, or the caller tries again.
+create or replace function belfry.let_next_run_go(schedule_id text, now_ms bigint, leave_if_locked boolean) returns boolean
 language plpgsql as $$
 declare
-  first bigint := (belfry.oldest_waiting_for_overlap(schedule_id)).id;
+  first bigint;
   run belfry.runs;
 begin
-  if first is null then
+  if (belfry.oldest_waiting_for_overlap(schedule_id)).id is null then
     return false;
   end if;
-  if when_locked = 'wait' then
-    -- Two operations that end the last two runs at once meet here: the second one sees what the first has done.
-    perform 1 from belfry.runs r where r.id = first for update;
-  else
-    perform 1 from belfry.runs r where r.id = first for update skip locked;
-    if not found then
-      if when_locked = 'give up' then
-        perform belfry.try_again('another transaction was at the schedule');
-      end if;
-      return false;
+  if not belfry.try_overlap_queue(schedule_id) then
+    if not leave_if_locked then
+      perform belfry.try_again('another transaction was at the schedule');
     end if;
+    return false;
   end if;
-  run := belfry.oldest_waiting_for_overlap(schedule_id);
-  if run.id is distinct from first then
-    return run.id is not null and belfry.let_next_run_go(schedule_id, now_ms, when_locked);
+  first := (belfry.oldest_waiting_for_overlap(schedule_id)).id;
+  select * into run from belfry.runs r where r.id = first for update;
+  if run.state is distinct from 'waiting' then
+    return false;
   end if;
   -- One by one: the index has the runs that wait in this queue between the others, and would be walked through.
   if exists (
@@ -176,7 +170,9 @@ begin
   return true;
 end $$;
 
--- Ends every operation: what it freed goes to the oldest that waits for it. The names are locked already.
+-- Ends every operation: what it freed goes to the oldest that waits for it. The names are locked already. `when_locked` says
+-- what to do where another transaction has a schedule's queue: 'wait'; 'give up', for callers that have locked queues and
+-- may not wait for more; or 'leave' it to the other.
 create or replace function belfry.pass_on(names text[], schedules text[], now_us bigint, when_locked text)
 returns belfry.hint[] language plpgsql as $$
 declare
@@ -199,10 +195,12 @@ begin
     or not exists (select 1 from belfry.runs r where r.state = 'waiting' and r.waits_for = 'overlap') then
     return hints;
   end if;
-  for each_name in
-    select distinct s.id collate "C" from unnest(to_look_at) s(id) where s.id is not null order by 1
-  loop
-    if belfry.let_next_run_go(each_name, now_us / 1000, when_locked) then
+  if when_locked = 'wait' then
+    -- Two operations that end the last two runs at once meet here: the second one sees what the first has done.
+    perform belfry.lock_overlap_queues(to_look_at);
+  end if;
+  for each_name in select distinct s.id from unnest(to_look_at) s(id) where s.id is not null loop
+    if belfry.let_next_run_go(each_name, now_us / 1000, when_locked = 'leave') then
       hints := hints || 'runs'::belfry.hint;
     end if;
   end loop;

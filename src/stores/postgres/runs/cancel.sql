@@ -1,5 +1,6 @@
 -- Cancels a run that is not running, or asks a running one to cancel.
--- Locks: its key, the run, its dedupe key. One that waits for others of its schedule comes after its dedupe key.
+-- Locks: its key, the run, its dedupe key. One that waits for others of its schedule: its key, its dedupe key, its
+-- schedule's queue.
 create or replace function belfry.cancel_run(run_id bigint, run_mark bigint, out outcome text, out hints belfry.hint[])
 language plpgsql as $$
 declare
@@ -15,6 +16,7 @@ begin
   perform belfry.lock_names(keys);
   if was_waiting then
     perform belfry.lock_dedupes(array[run_id]);
+    perform belfry.lock_overlap_queues(array(select r.schedule from belfry.runs r where r.id = run_id));
     select * into run from belfry.runs r where r.id = run_id and r.waits_for = 'overlap' for update;
     if not found then
       perform belfry.try_again('the run became ready meanwhile');

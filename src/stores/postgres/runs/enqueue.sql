@@ -3,7 +3,7 @@
 -- others of its schedule holds on to those, so that none of them can end without seeing it.
 --
 -- Locks: the schedules whose overlap policy counts, so that no tick and no other such run is recorded at the same time;
--- the keys by name; the schedules' runs by id; dedupe keys; waiting runs.
+-- the keys by name; the schedules' runs by id; dedupe keys; the schedules' queues.
 -- Reply lost: without a dedupe key the caller decides; with one, a repetition answers 'duplicate'.
 create or replace function belfry.enqueue_runs(new_runs belfry.new_run[])
 returns table (outcome text, run text) language plpgsql as $$
@@ -72,7 +72,7 @@ begin
   order by wanted.target, wanted.dedupe
   on conflict on constraint dedupes_pkey do update set run = d.run where false;
   if cardinality(cancelling_ids) > 0 then
-    perform belfry.lock_overlap_waiters(cancelling_ids);
+    perform belfry.lock_overlap_queues(cancelling_ids);
   end if;
 
   now_us := belfry.now_us();

@@ -1,4 +1,4 @@
--- Locking runs and dedupe keys: lines 4 to 6 of the order in `locks/lock-names.sql`.
+-- Locking runs, dedupe keys and queues of schedules: lines 4 to 6 of the order in `locks/lock-names.sql`.
 
 -- Locks runs that wait for no other run of their schedule. A run with a key is locked only if its key is among `keys`,
 -- whose names the caller has locked.
@@ -9,13 +9,28 @@ begin
   order by r.id for update;
 end $$;
 
--- Locks runs that wait for others of their schedule. A caller that does this may wait for nothing else afterwards.
-create or replace function belfry.lock_overlap_waiters(schedule_ids text[]) returns void language plpgsql as $$
+-- Locks the queues of schedules: the runs that wait there for others of their schedule. A caller that does this may wait
+-- for nothing else afterwards. The lock is one of a queue and not of its runs, because a run leaves it when it becomes
+-- ready: a transaction that waited for the run's row would then wait for the next one that locks it as line 4.
+create or replace function belfry.lock_overlap_queues(schedule_ids text[]) returns void language plpgsql as $$
 begin
-  perform 1 from belfry.runs r
-  where r.schedule = any (schedule_ids) and r.state < 'succeeded' and r.waits_for = 'overlap'
-  order by r.schedule, r.id for update;
+  perform pg_advisory_xact_lock('belfry.runs'::regclass::oid::integer, queue.number)
+  from (
+    select distinct belfry.overlap_queue(s.id) as number
+    from unnest(schedule_ids) s(id)
+    cross join lateral (
+      select 1 from belfry.runs r where r.schedule = s.id and r.state < 'succeeded' and r.waits_for = 'overlap' limit 1) any_run
+    order by number) queue;
 end $$;
+
+create or replace function belfry.try_overlap_queue(schedule_id text) returns boolean language plpgsql as $$
+begin
+  return pg_try_advisory_xact_lock('belfry.runs'::regclass::oid::integer, belfry.overlap_queue(schedule_id));
+end $$;
+
+-- Schedules share 128 locks, because the server's memory limits their number.
+create or replace function belfry.overlap_queue(schedule_id text) returns integer immutable
+  return hashtext(schedule_id) & 127;
 
 -- Locks runs out of turn: they are locked already, but for those that came in between.
 create or replace function belfry.take_runs(wanted bigint[]) returns void language plpgsql as $$

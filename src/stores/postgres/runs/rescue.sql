@@ -85,7 +85,7 @@ begin
     hints := belfry.pass_on(names, '{}', now_us, 'leave');
   end if;
   for schedule_id in select * from belfry.waiting_queues('overlap') limit up_to loop
-    if belfry.let_next_run_go(schedule_id, now_us / 1000, 'leave') then
+    if belfry.let_next_run_go(schedule_id, now_us / 1000, true) then
       hints := hints || 'runs'::belfry.hint;
     end if;
   end loop;

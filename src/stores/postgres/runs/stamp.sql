@@ -1,26 +1,25 @@
--- Gives runs that wait for a stamp their key, or none. Locks: the keys' names if they are new, the runs: first by id, then
--- those that wait for others of their schedule, by schedule.
+-- Gives runs that wait for a stamp their key, or none. Locks: the keys' names if they are new; the runs by id; the queues of
+-- those that wait for others of their schedule.
 create or replace function belfry.stamp_runs(stamps belfry.stamp[]) returns void language plpgsql as $$
 declare
-  given record;
+  run_ids bigint[] := array(
+    select r.id from unnest(stamps) s cross join lateral (
+      select id, state, unstamped from belfry.runs where id = s.run and mark = s.mark limit 1) r
+    where r.unstamped and r.state < 'succeeded');
+  stamp belfry.stamp;
 begin
   perform belfry.durable();
   perform belfry.make_names(array(select s.key from unnest(stamps) s));
-  for given in
-    select s as stamp, r.waits
-    from unnest(stamps) s
-    cross join lateral (select waits_for = 'overlap' as waits, schedule from belfry.runs where id = s.run and mark = s.mark limit 1) r
-    order by r.waits, case when r.waits then r.schedule end, s.run
-  loop
-    perform 1 from belfry.runs r
-    where r.id = (given.stamp).run and r.unstamped and r.state < 'succeeded' and (r.waits_for = 'overlap') = given.waits
-    for update;
-    if found then
-      perform belfry.stamp_run(given.stamp);
-    elsif exists (
-      select 1 from belfry.runs r where r.id = (given.stamp).run and r.unstamped and r.state < 'succeeded')
+  perform belfry.lock_runs(run_ids, '{}');
+  perform belfry.lock_overlap_queues(array(
+    select r.schedule from belfry.runs r where r.id = any (run_ids) and r.waits_for = 'overlap'));
+  perform belfry.take_runs(run_ids);
+  foreach stamp in array stamps loop
+    if exists (
+      select 1 from belfry.runs r
+      where r.id = stamp.run and r.mark = stamp.mark and r.unstamped and r.state < 'succeeded' and r.id = any (run_ids))
     then
-      perform belfry.try_again('a run became ready meanwhile');
+      perform belfry.stamp_run(stamp);
     end if;
   end loop;
 end $$;

@@ -73,7 +73,7 @@ begin
       perform belfry.lock_dedupes(array(
         select r.id from unnest(progress) p cross join lateral belfry.open_runs(array[p.schedule]) r
         where p.cancel_unfinished and r.dedupe is not null));
-      perform belfry.lock_overlap_waiters(array(
+      perform belfry.lock_overlap_queues(array(
         select p.schedule from unnest(progress) p
         where (p.retract_through is not null or p.cancel_unfinished) and p.schedule = any (open_ids)));
     end if;

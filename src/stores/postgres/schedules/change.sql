@@ -1,7 +1,7 @@
 -- Writes what was decided of schedules in `core/schedules/declare.ts`, if they are still what was read. All of it or nothing.
 --
 -- Locks: the right to change schedules, together with others; the schedules that it makes by id, then those that exist;
--- their unclaimed ticks' keys, by name; the ticks; those that wait.
+-- their unclaimed ticks' keys, by name; the ticks; the schedules' queues.
 -- Another transaction was faster: a mark differs, nothing is written, and the caller reads and decides again.
 -- Versions: the store's clock in microseconds plus the count of versions, and above the schedule's last. With the count
 -- alone, a restored backup or a failover would give a version out again that a client still holds for `ifVersion`. Versions
@@ -89,9 +89,7 @@ begin
   keys := array(select t.key from belfry.idle_ticks(schedule_ids) t where t.key is not null);
   perform belfry.lock_names(keys);
   perform belfry.lock_runs(array(select t.id from belfry.idle_ticks(schedule_ids) t), keys);
-  perform 1 from belfry.runs r
-  where r.schedule = any (schedule_ids) and r.state < 'running' and r.waits_for = 'overlap'
-  order by r.schedule, r.id for update;
+  perform belfry.lock_overlap_queues(schedule_ids);
 end $$;
 
 -- The right to change schedules alone, for a change that lost too often to others.
