@@ -4,7 +4,7 @@ import type { ManyRunsResult } from '../../api/runs/change-many.js'
 import type { Belfry } from '../../belfry.js'
 import { systemClock } from '../../core/clock.js'
 import { BelfryError } from '../../core/errors.js'
-import { inTurns } from '../../core/in-turns.js'
+import { breather, inTurns } from '../../core/in-turns.js'
 import type { RunQuery } from '../../core/store.js'
 import { problem } from '../http/problem.js'
 import { json, type Reply } from '../http/reply.js'
@@ -104,8 +104,10 @@ async function changeRuns(
   { kind, ...query }: Extract<Asked, { kind: `${string}-runs` }>,
   { signal, add }: Step,
 ): Promise<void> {
+  const breathe = breather()
   let after: { readonly after?: string } | undefined = {}
   while (after !== undefined) {
+    await breathe()
     signal.throwIfAborted()
     const wanted: RunQuery | undefined = visibleQuery(c.get('caller'), { ...query, ...after, limit: BATCH })
     if (wanted === undefined) return
@@ -134,8 +136,10 @@ async function changeSchedules(
       if (!(error instanceof BelfryError) || error.code !== 'SCHEDULE_NOT_FOUND') throw error
     }
   }
+  const breathe = breather()
   let after: { readonly after?: string } | undefined = {}
   while (after !== undefined) {
+    await breathe()
     signal.throwIfAborted()
     const state = pauses ? 'active' : 'paused'
     const { items, next } = await belfry.schedules.list({ prefix: scope, state, limit: BATCH, look: LOOK, ...after })

@@ -3,7 +3,7 @@ import { z } from 'zod'
 const MAX_LIMIT = 1_000
 
 /** How many rows a page may scan for matches, so that no request scans a whole table. */
-export const LOOK = 20_000
+export const LOOK = 10_000
 
 /** Query parameters of every list. They arrive as text, so the limit is converted. */
 export const paging = {

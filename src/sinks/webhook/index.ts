@@ -7,8 +7,6 @@
  * means that the receiver wants no more events, so the schedule is paused. `address-guard.ts` checks the addresses of
  * receivers.
  */
-import { Agent as HttpAgent } from 'node:http'
-import { Agent as HttpsAgent } from 'node:https'
 import type { Json } from '../../core/checks/json.js'
 import { checkOptions } from '../../core/checks/known-options.js'
 import { failure, quote } from '../../core/errors.js'
@@ -24,6 +22,7 @@ import {
 import { type Encode, encoder, FORMAT_OPTIONS, type FormatOptions, headerText } from '../message.js'
 import { chosenKey, type OverrideOptions } from '../overrides.js'
 import { AddressGuard, type Resolve } from './address-guard.js'
+import { keepAliveAgents } from './agents.js'
 import { refusedOutcome, unreachableOutcome } from './outcomes.js'
 import { type Agents, post } from './post.js'
 import { type FindReceiver, parseHeaders, parseUrl, type Receiver, receiverFinder } from './receiver.js'
@@ -58,9 +57,6 @@ export interface WebhookOptions extends DeliveryOptions, FormatOptions {
 const KNOWN = ['url', 'secrets', 'headers', 'overrides', 'allow', 'resolve', ...FORMAT_OPTIONS, ...DELIVERY_OPTIONS]
 /** Each request carries one message, so throughput comes from concurrency, not from batches. */
 const PREFERRED: DeliveryOptions = { batch: 1, concurrency: 32 }
-const IDLE_SOCKETS = 256
-/** How long an idle connection is kept: long enough for a schedule that fires every minute. */
-const IDLE_MS = 90_000
 /**
  * The shares of concurrent calls that an unresponsive URL and an unresponsive host may use. Other URLs of the host may
  * still answer.
@@ -112,13 +108,12 @@ class Webhook implements Sink {
   constructor(parts: Parts) {
     this.#parts = parts
     this.delivery = parts.delivery
-    const settings = { keepAlive: true, maxFreeSockets: IDLE_SOCKETS, timeout: IDLE_MS, lookup: parts.guard.lookup }
     const { concurrency = 1, batch = 1 } = parts.delivery
     const most = concurrency * batch
     this.#urls = new ReceiverLimits(most * SHARES.url, most)
     this.#hosts = new ReceiverLimits(most * SHARES.host, most)
     this.#slow = new SlowCalls(most * SLOW_CALLS)
-    this.#agents = { http: new HttpAgent(settings), https: new HttpsAgent(settings) }
+    this.#agents = keepAliveAgents(parts.guard.lookup)
   }
 
   check(options: Json, key?: string): void {

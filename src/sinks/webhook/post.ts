@@ -26,6 +26,8 @@ const EXCERPT_BYTES = 256
 /** A body that is larger or slower is not read to its end, although the connection then cannot be reused. */
 const MAX_BODY_BYTES = 16_384
 const MAX_BODY_MS = 250
+/** Answers with a status of 1xx that may come before the answer. */
+const MAX_INTERIM = 10
 
 /** The parts of a URL for `node:http`. */
 export interface Address {
@@ -63,6 +65,17 @@ export function post(to: Address, headers: readonly string[], body: string, agen
     request.on('response', (response) => {
       isAnswered = true
       readAnswer(response, resolve)
+    })
+    let interim = 0
+    const countInterim = () => {
+      interim += 1
+      if (interim > MAX_INTERIM) request.destroy(new Error('it sends one 1xx answer after another, and no other'))
+    }
+    request.on('continue', countInterim)
+    request.on('information', countInterim)
+    request.on('upgrade', (_, socket) => {
+      socket.destroy()
+      reject(new Error('it answered 101 and switched to another protocol'))
     })
     // The body is a string, so that Node sends headers and body in one write.
     request.end(body, 'utf8')
