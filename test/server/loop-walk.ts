@@ -56,6 +56,7 @@ export function walk(lockToken: number): readonly Asked[] {
     ['POST', '/v1/runs:cancel', { limit: 1_000 }],
     ['POST', '/v1/runs:retry', { limit: 1_000 }],
     ['POST', '/v1/jobs/mail/runs', { payload: 1, wait: '10ms' }],
+    ['POST', '/v1/sinks/hooks/runs', { payload: 1 }],
     ['POST', '/v1/operations', { kind: 'cancel-runs', job: 'mail' }],
     ['POST', '/v1/operations', { kind: 'retry-runs', job: 'nobody' }],
     ['POST', '/v1/operations', { kind: 'pause-schedules', prefix: 'user/9' }],
