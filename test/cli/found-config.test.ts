@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { configFile, type RunsCode } from '../../src/cli/settings/config-file.js'
 import { targetOf } from '../../src/cli/settings/operator-settings.js'
+import { serveSettings, storeSettings } from '../../src/cli/settings/serve-settings.js'
 
 let folder: string
 
@@ -51,6 +52,47 @@ describe('a config file that was only found', () => {
     const config = 'belfry.config.json'
     expect(await target({ config }, TOKEN)).toMatchObject({ url: 'http://127.0.0.1:9', token: 'belfry_secret' })
     expect(await target({}, { ...TOKEN, BELFRY_CONFIG: config })).toMatchObject({ token: 'belfry_secret' })
+  })
+})
+
+describe('a config file that was only found', () => {
+  const PASSWORD = { PGPASSWORD: 'secret' }
+  const refusal = {
+    code: 'OPTION_INVALID',
+    message: expect.stringContaining('PGPASSWORD is not sent to the store of belfry.config.json'),
+  }
+
+  it.each([
+    'postgres://127.0.0.1:9/shop',
+    'postgresql://me@127.0.0.1:9/shop',
+    'POSTGRES://127.0.0.1:9/shop',
+    'postgres:///shop?host=127.0.0.1',
+  ])('does not choose which server gets the Postgres password of the environment: %s', async (store) => {
+    write('belfry.config.json', JSON.stringify({ store }))
+    await expect(target({}, PASSWORD)).rejects.toMatchObject(refusal)
+    const sources = { flags: {}, env: PASSWORD, file: await configFile({}, PASSWORD, 'own', folder) }
+    expect(() => serveSettings(sources)).toThrow('PGPASSWORD is not sent')
+    expect(() => storeSettings(sources)).toThrow('PGPASSWORD is not sent')
+  })
+
+  it('chooses a server that gets no password, or its own, and one that the environment names', async () => {
+    for (const [store, env] of [
+      ['postgres://127.0.0.1:9/shop', {}],
+      ['postgres://me:own@127.0.0.1:9/shop', PASSWORD],
+      ['postgres:///shop', PASSWORD],
+      ['shop.db', PASSWORD],
+    ] as const) {
+      write('belfry.config.json', JSON.stringify({ store }))
+      expect(await target({}, env)).toEqual({ store })
+    }
+  })
+
+  it('may choose the server once the user names the file, or the store', async () => {
+    const store = 'postgres://127.0.0.1:9/shop'
+    write('belfry.config.json', JSON.stringify({ store }))
+    expect(await target({ config: 'belfry.config.json' }, PASSWORD)).toEqual({ store })
+    expect(await target({ store }, PASSWORD)).toEqual({ store })
+    expect(await target({}, { ...PASSWORD, BELFRY_STORE: store })).toEqual({ store })
   })
 })
 

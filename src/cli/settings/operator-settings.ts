@@ -13,6 +13,7 @@ import {
   settingsFinder,
   text,
 } from './config.js'
+import { mustNotGetPassword } from './found-store.js'
 
 /** The address of `belfry serve` without settings. */
 export const DEFAULT_URL = 'http://127.0.0.1:7420'
@@ -36,6 +37,7 @@ export function targetOf(sources: SettingSources): Target {
     throw failure('OPTION_INVALID', `${url.where} and ${store.where} name two targets: give one of them`)
   }
   if (store !== undefined && (url === undefined || store.precedence > url.precedence)) {
+    mustNotGetPassword(sources)
     return { store: readFound(store, text), ...(schema === undefined ? {} : { schema }) }
   }
   if (url !== undefined) mustNotBeFound(url, find('token'), sources)

@@ -17,6 +17,7 @@ import {
   type ValuesOf,
   wholeNumber,
 } from './config.js'
+import { mustNotGetPassword } from './found-store.js'
 
 const SERVE_ROLES = ['api', ...ENGINE_ROLES] as const
 export const DEFAULT_STORE = DEFAULTS.serve.store
@@ -53,6 +54,7 @@ export type ServeSettings = Omit<ValuesOf<typeof TABLE>, 'auth'> & { readonly au
 
 /** Resolves and cross-checks the settings: without tokens only this machine may reach the service. */
 export function serveSettings(sources: SettingSources): ServeSettings {
+  mustNotGetPassword(sources)
   const { auth, ...settings } = resolveSettings(TABLE, sources)
   const { host, hosts } = settings
   const isPrivate = isLoopback(host) && hosts.every((each) => isLoopback(each))
@@ -67,6 +69,7 @@ export function serveSettings(sources: SettingSources): ServeSettings {
 
 /** The store, for commands that need no other setting. */
 export function storeSettings(sources: SettingSources): { readonly store: string; readonly schema?: string } {
+  mustNotGetPassword(sources)
   const { store, schema } = resolveSettings(TABLE, sources)
   return { store, ...(schema === undefined ? {} : { schema }) }
 }
