@@ -1,3 +1,4 @@
+import { hostname } from 'node:os'
 import { describe, expect, it } from 'vitest'
 import type { Belfry, Lock, LockOptions } from '../../src/index.js'
 import { createTestBelfry } from '../../src/testing/index.js'
@@ -15,6 +16,19 @@ async function locked(belfry: Belfry, name: string, options?: LockOptions): Prom
   if (lock === undefined) throw new Error(`${name} is busy`)
   return lock
 }
+
+describe('the holder of a lock', () => {
+  it('is named by LOCK_BUSY, with what it calls itself, host, process, since when and until when', async () => {
+    const { belfry, instance } = createTestBelfry()
+    await belfry.lock('a', { as: 'nightly import', ttl: '15s' })
+    const busy = instance().withLock('a', () => {})
+    await expect(busy).rejects.toMatchObject({
+      code: 'LOCK_BUSY',
+      message: `the lock "a" is held by nightly import on ${hostname()} pid ${process.pid} since 2026-01-01T00:00:00Z, until 2026-01-01T00:00:15Z unless it is renewed`,
+    })
+    await expect(belfry.lock('b', { as: '' })).rejects.toMatchObject({ code: 'NAME_INVALID' })
+  })
+})
 
 describe('a lock', () => {
   it('has one holder at a time, in this process or another, and is free after its release', async () => {

@@ -1,6 +1,7 @@
 import { checkOptions } from '../../core/checks/known-options.js'
 import { DEFAULTS, LIMITS } from '../../core/defaults.js'
 import { failure } from '../../core/errors.js'
+import { checkName } from '../../core/names/names.js'
 import { checkHeartbeat } from '../../engine/instances/keeper.js'
 import { type Duration, durationMs } from '../../time/duration.js'
 import { located } from '../located.js'
@@ -17,6 +18,8 @@ export interface LockOptions {
   readonly minHold?: Duration
   /** Enters this held lock again, with the same token. Each acquisition needs its own release. */
   readonly holder?: Lock
+  /** What the holder calls itself, for people who look at the lock. Host and process id are added. */
+  readonly as?: string
   /** Whether Belfry renews the lease until its release. Default true. */
   readonly renew?: boolean
   /** Renew this often. Default a quarter of the TTL; more than a third is refused. */
@@ -25,7 +28,7 @@ export interface LockOptions {
   readonly timeout?: Duration
 }
 
-const KNOWN = ['ttl', 'wait', 'permits', 'minHold', 'holder', 'renew', 'heartbeat', 'timeout']
+const KNOWN = ['ttl', 'wait', 'permits', 'minHold', 'holder', 'as', 'renew', 'heartbeat', 'timeout']
 
 export type LockTerms = ReturnType<typeof parse>
 
@@ -36,7 +39,7 @@ export function parseLockOptions(name: string, options?: LockOptions): LockTerms
 }
 
 function parse(name: string, options: LockOptions) {
-  const { ttl, wait, permits = DEFAULTS.lock.permits, minHold, holder, renew = true, heartbeat, timeout } = options
+  const { ttl, wait, permits = DEFAULTS.lock.permits, minHold, holder, as, renew = true, heartbeat, timeout } = options
   const ttlMs = ttl === undefined ? DEFAULTS.lock.ttlMs : checkTtl(name, durationMs(ttl))
   if (!Number.isInteger(permits) || permits < 1 || permits > LIMITS.permits) {
     throw invalid(name, `permits is ${String(permits)}; it must be a whole number from 1 to ${LIMITS.permits}`)
@@ -58,6 +61,7 @@ function parse(name: string, options: LockOptions) {
   return {
     ttlMs,
     permits,
+    as: as === undefined ? undefined : checkName(as, `lock "${name}": as`),
     renew,
     heartbeatMs,
     waitMs: wait === undefined ? DEFAULTS.lock.waitMs : durationMs(wait),

@@ -1,6 +1,7 @@
-import { randomUUID } from 'node:crypto'
+import { hostname } from 'node:os'
 import type { Clock } from '../../core/clock.js'
 import { failure } from '../../core/errors.js'
+import { describeHolders, newHolder } from '../../core/locks/holder.js'
 import type { Lease } from '../../core/locks/lease.js'
 import type { TokenFloor } from '../../core/locks/token.js'
 import type { Logger } from '../../core/logger.js'
@@ -31,6 +32,7 @@ export class Locks {
   readonly #requests: LeaseRequests
   readonly #held: HeldLocks
   readonly #inFlight = new InFlight()
+  readonly #host = hostname()
   readonly #unsubscribe: () => void
 
   constructor(options: LocksOptions) {
@@ -60,6 +62,11 @@ export class Locks {
 
   async inspect(name: string): Promise<readonly Lease[]> {
     return this.#store.leases.inspect(checkName(name, 'lock name'))
+  }
+
+  /** Who holds a lock, since when and until when, as text for an error. */
+  async describe(name: string): Promise<string> {
+    return describeHolders(await this.inspect(name))
   }
 
   /** Takes a lock from all its holders. Their next renewal fails and their signal fires. */
@@ -105,8 +112,9 @@ export class Locks {
   }
 
   async #acquire(name: string, terms: LockTerms): Promise<Lock | undefined> {
-    const { ttlMs, permits, waitMs } = terms
-    const granted = await this.#requests.acquire({ name, holder: randomUUID(), ttlMs, permits, waitMs })
+    const { ttlMs, permits, waitMs, as } = terms
+    const holder = newHolder({ as, host: this.#host, pid: process.pid })
+    const granted = await this.#requests.acquire({ name, holder, ttlMs, permits, waitMs })
     if (granted !== undefined) return this.#held.add(granted, terms)
     this.#log.debug({ lock: name }, 'lock not obtained: it is held elsewhere')
     return undefined

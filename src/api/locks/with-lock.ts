@@ -18,7 +18,7 @@ export async function withLock<T>(
     throw failure('OPTION_INVALID', `withLock(name, work, options): work is ${quote(work)}; it must be a function`)
   }
   const lock = await locks.acquire(name, options)
-  if (lock === undefined) throw failure('LOCK_BUSY', `the lock "${name}" is held by somebody else`)
+  if (lock === undefined) throw failure('LOCK_BUSY', `the lock "${name}" is held by ${await locks.describe(name)}`)
   let value: T
   try {
     value = await work(lock)

@@ -1,6 +1,7 @@
 import type { Command } from 'commander'
 import type { LeaseResource } from '../../client/index.js'
 import { BelfryError, quote } from '../../core/errors.js'
+import { holderName } from '../../core/locks/holder.js'
 import { type Flags, withClient, withClientOptions } from '../operator/client-options.js'
 import { firstOf, type Limited, pageSize, withLimit } from '../operator/list-limit.js'
 import type { Column } from '../terminal/table.js'
@@ -36,13 +37,18 @@ async function listLocks(prefix: string | undefined, flags: Flags & Limited): Pr
   await withClient(flags, async ({ client, out }) => {
     const { briefly } = await import('../terminal/human-time.js')
     const now = Date.now()
+    const instances = await client.instances().then(
+      ({ data }) => data,
+      () => [],
+    )
+    const hosts = new Map(instances.map(({ id, host, pid }) => [id, `${host} pid ${pid}`]))
     const columns: readonly Column<LeaseResource>[] = [
       { title: 'name', cell: ({ name }) => name, least: 16 },
       { title: 'since', cell: ({ acquiredAt }) => briefly(Date.parse(acquiredAt), now) },
       { title: 'ends', cell: ({ expiresAt }) => briefly(Date.parse(expiresAt), now) },
       { title: 'token', cell: ({ token }) => String(token), right: true },
       { title: 'run', cell: ({ run = '' }) => run },
-      { title: 'holder', cell: ({ holder, instance }) => instance ?? holder, least: 8 },
+      { title: 'holder', cell: (lease) => holderCell(lease, hosts), least: 16 },
     ]
     const locks = client.locks.all({
       limit: pageSize(flags, 1_000),
@@ -50,6 +56,11 @@ async function listLocks(prefix: string | undefined, flags: Flags & Limited): Pr
     })
     await out.list(firstOf(locks, flags, out), columns, 'no locks are held')
   })
+}
+
+/** The key of a run is held by the instance that executes the run. */
+function holderCell({ holder, run, instance = '' }: LeaseResource, hosts: ReadonlyMap<string, string>): string {
+  return run === undefined ? holderName(holder) : (hosts.get(instance) ?? instance)
 }
 
 async function resetLock(name: string, flags: Flags): Promise<void> {

@@ -6,11 +6,12 @@
  *     sent ─────────────────────────────────── SIGTERM ──── SIGKILL ── 5 % ── expiry
  */
 
-import { randomUUID } from 'node:crypto'
-import { constants } from 'node:os'
+import { constants, hostname } from 'node:os'
+import { basename } from 'node:path'
 import { located } from '../../api/located.js'
 import type { BelfryClient, LeaseResource } from '../../client/index.js'
 import { BelfryError, failure } from '../../core/errors.js'
+import { describeHolders, newHolder } from '../../core/locks/holder.js'
 import { durationMs } from '../../time/duration.js'
 import type { LockExecFlags } from '../commands/lock.js'
 import { waitMs } from '../operator/wait-for-run.js'
@@ -25,6 +26,8 @@ const ONE_WAIT_MS = 30_000
 /** Part of the ttl kept as margin: clocks drift, and killing takes time. */
 const MARGIN = 0.05
 const LEAST_TTL_MS = 1_000
+/** As the service has it. */
+const MAX_HOLDER = 200
 
 export async function lockExec(
   client: BelfryClient,
@@ -38,7 +41,7 @@ export async function lockExec(
   if (ttlMs < LEAST_TTL_MS) throw failure('OPTION_INVALID', `--ttl: ${ttl} is too short to renew in time: at least 1s`)
   const supervisor = await Supervisor.start('inherit')
   try {
-    const { lease, sentAt } = await acquire(client, name, ttlMs, permits, patienceMs)
+    const { lease, sentAt } = await acquire(client, { name, file, ttlMs, permits, patienceMs })
     const graceMs = Math.min(killAfterMs, ttlMs / 4)
     const extendFrom = (at: number) => supervisor.extend(at + ttlMs * (1 - MARGIN), graceMs)
     extendFrom(sentAt)
@@ -82,16 +85,19 @@ interface Acquired {
   readonly sentAt: number
 }
 
-async function acquire(
-  client: BelfryClient,
-  name: string,
-  ttlMs: number,
-  permits: number,
-  patienceMs: number,
-): Promise<Acquired> {
+interface Wanted {
+  readonly name: string
+  readonly file: string
+  readonly ttlMs: number
+  readonly permits: number
+  readonly patienceMs: number
+}
+
+async function acquire(client: BelfryClient, { name, file, ttlMs, permits, patienceMs }: Wanted): Promise<Acquired> {
   const { signal, release } = interruption()
   const untilMs = machineMs() + patienceMs
-  const holder = randomUUID()
+  // Arguments may be secrets, so the holder names the program only.
+  const holder = newHolder({ as: basename(file), host: hostname(), pid: process.pid }, MAX_HOLDER)
   try {
     for (let isFirst = true; ; isFirst = false) {
       const sentAt = machineMs()
@@ -99,7 +105,7 @@ async function acquire(
       const lease = await client.locks.acquire(name, { ttl: ttlMs, permits, wait, holder }, signal)
       if (lease !== undefined) return await withKnownStart(client, { lease, sentAt }, ttlMs)
       signal.throwIfAborted()
-      if (machineMs() >= untilMs) throw refusal(name, patienceMs)
+      if (machineMs() >= untilMs) throw await refusal(client, name, patienceMs)
       if (isFirst) writeLine(process.stderr, `belfry: waiting for the lock "${name}"`)
     }
   } catch (error) {
@@ -120,10 +126,16 @@ async function withKnownStart(client: BelfryClient, { lease, sentAt }: Acquired,
   return { lease: renewed, sentAt: now }
 }
 
-function refusal(name: string, patienceMs: number) {
+async function refusal(client: BelfryClient, name: string, patienceMs: number) {
+  const { holders } = await client.locks.get(name)
+  const who = describeHolders(
+    holders.map(({ acquiredAt, expiresAt, ...lease }) => ({
+      ...{ ...lease, acquiredAt: Date.parse(acquiredAt), expiresAt: Date.parse(expiresAt) },
+    })),
+  )
   return patienceMs === 0
-    ? failure('LOCK_BUSY', `the lock "${name}" is held by another: --wait waits for it, belfry locks shows the holder`)
-    : failure('WAIT_TIMEOUT', `the lock "${name}" was not free in time`)
+    ? failure('LOCK_BUSY', `the lock "${name}" is held by ${who}: --wait waits for it`)
+    : failure('WAIT_TIMEOUT', `the lock "${name}" was not free in time: it is held by ${who}`)
 }
 
 const FORWARDED = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGUSR2', 'SIGWINCH'] as const

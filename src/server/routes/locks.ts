@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import type { Belfry } from '../../belfry.js'
 import { inTurns } from '../../core/in-turns.js'
+import { describeHolders } from '../../core/locks/holder.js'
 import type { Lease } from '../../core/locks/lease.js'
 import { problem } from '../http/problem.js'
 import { json, noContent, type Reply } from '../http/reply.js'
@@ -8,7 +9,7 @@ import { type Route, route, type ServerContext } from '../http/route.js'
 import { stopping, whileConnected } from '../http/while-connected.js'
 import type { Caller } from '../security/caller.js'
 import { afterCursor, listReply } from '../security/cursors.js'
-import { ownHolder, storedHolder } from '../security/lock-holder.js'
+import { ownHolder, placelessHolder, shownHolder, storedHolder } from '../security/lock-holder.js'
 import { isVisible, mayMake, seesAll, type Visible, visible, visiblePrefix } from '../security/visibility.js'
 import { listOf, paging } from '../shapes/list.js'
 import { leaseResource, lockResource, toLeaseResource } from '../shapes/lock.js'
@@ -73,10 +74,17 @@ function acquireRoute(belfry: Belfry): Route {
       const wanted = await newPlaces(belfry, c.get('caller'), name, holder)
       const granted = await c.env.usage.within(c.get('caller'), 'locks', wanted, acquire, (lease) => (lease ? 1 : 0))
       if (granted === undefined && waitMs > 0 && c.env.closing.aborted) throw stopping()
-      if (granted === undefined) throw problem(409, 'LOCK_BUSY', `the lock "${name}" is held by another`)
+      if (granted === undefined)
+        throw problem(409, 'LOCK_BUSY', `the lock "${name}" is held by ${await whoHolds(belfry, c, name)}`)
       return answer(c, granted)
     },
   })
+}
+
+/** Of a run that the caller may not see, only its time is named. */
+async function whoHolds(belfry: Belfry, c: ServerContext, name: string): Promise<string> {
+  const holders = await visibleLeases(belfry, c.get('caller'), await holdersOf(belfry, c, name))
+  return describeHolders(holders.map((lease) => ({ ...lease, holder: shownHolder(lease.holder) })))
 }
 
 /** How many places of the caller's quota a lock needs: none if its holder has it already. */
@@ -162,8 +170,9 @@ async function holdersOf(belfry: Belfry, c: ServerContext, name: string): Promis
 /** The leases that the caller may see, each without its run unless the caller may see that run, too. */
 async function visibleLeases(belfry: Belfry, caller: Caller, leases: readonly Lease[]): Promise<Visible<Lease>[]> {
   const shown = await inTurns(visible(caller, 'lease', leases), async (lease) => {
-    const { run: id, ...rest } = lease
-    if (id === undefined || seesAll(caller)) return lease
+    if (seesAll(caller)) return lease
+    const { run: id, ...rest } = { ...lease, holder: placelessHolder(lease.holder) }
+    if (id === undefined) return rest
     const run = await belfry.runs.get(id)
     return run !== undefined && isVisible(caller, 'run', run) ? lease : rest
   })

@@ -7,7 +7,8 @@
  *
  * Taking a lock from another caller needs the role admin, and is audited.
  */
-import { createHash, randomUUID } from 'node:crypto'
+import { createHash } from 'node:crypto'
+import { uniqueHolder, withoutPlace } from '../../core/locks/holder.js'
 import type { Lease } from '../../core/locks/lease.js'
 import type { Caller } from './caller.js'
 
@@ -15,12 +16,18 @@ const MARK = /^api:[0-9a-f]{16}:/
 /** A stored holder has at most 255 characters, including the mark. */
 export const MAX_HOLDER = 200
 
-export function storedHolder(caller: Caller, holder: string = randomUUID()): string {
+/** A caller that gives no holder is shown by its name. */
+export function storedHolder(caller: Caller, holder = uniqueHolder(caller.name, MAX_HOLDER)): string {
   return `${markOf(caller)}${holder}`
 }
 
 export function shownHolder(stored: string): string {
   return stored.replace(MARK, '')
+}
+
+/** For callers who may not see the instances: a process of the library is shown without its host and id. */
+export function placelessHolder(stored: string): string {
+  return MARK.test(stored) ? stored : withoutPlace(stored)
 }
 
 /** The stored holder of the lease with this token; undefined when the caller does not hold it. */

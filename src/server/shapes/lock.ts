@@ -7,7 +7,10 @@ import { iso, time } from './fields.js'
 export const leaseResource = z
   .strictObject({
     name: z.string(),
-    holder: z.string().meta({ description: 'The name of the acquisition.' }),
+    holder: z.string().meta({
+      description:
+        'Who holds it: what the holder calls itself, its host and process, or the caller, with a mark of this acquisition.',
+    }),
     token: z.int().meta({
       description:
         'Fencing token: grows with every acquisition of the name, so that other systems can refuse an older one.',
