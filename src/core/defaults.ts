@@ -96,6 +96,8 @@ export const LIMITS = {
   priority: 1_000_000,
   /** Of a lock and of an exclusive key. */
   permits: 1_000_000,
+  /** `times` of a schedule. */
+  times: 1_000_000_000,
   /** `missed.max` */
   missed: 10_000,
   backfillTicks: 100_000,

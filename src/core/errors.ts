@@ -66,6 +66,11 @@ export function failure(code: ErrorCode, message: string, options?: ErrorOptions
   return new BelfryError(code, message, options)
 }
 
+/** The failure of one field of an input. `path` leads to it from the outermost field inwards. */
+export function failureAt(path: readonly string[], code: ErrorCode, message: string): BelfryError<ErrorCode> {
+  return Object.assign(failure(code, message), { path })
+}
+
 /**
  * `withLock` rejects with this when another holder may have had the lock before the callback was done. `value` is the
  * callback's result: its work is done, but may have overlapped the work of another holder.

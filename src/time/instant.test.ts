@@ -83,7 +83,7 @@ describe('an instant', () => {
 
   it('as a number of seconds is refused with the milliseconds that were probably meant', () => {
     expect(() => instantMs(nine / 1_000)).toThrowError(
-      `instant "1772355600" looks like seconds: numbers are epoch milliseconds (1772355600000), and instants before 1980 are passed as ISO 8601 text or a Date`,
+      `instant "1772355600" looks like seconds: numbers are epoch milliseconds (1772355600000), and instants before 1980 are written as ISO 8601 text`,
     )
     expect(() => instantMs(0)).toThrowError(expect.objectContaining({ code: 'INSTANT_OUT_OF_RANGE' }))
   })

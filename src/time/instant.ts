@@ -32,7 +32,7 @@ function fromMilliseconds(value: number): number {
   if (Math.abs(value) >= YEAR_1980 || Number.isNaN(value)) return inRange(Math.round(value), value)
   throw timeError(
     'INSTANT_OUT_OF_RANGE',
-    `instant ${quote(value)} looks like seconds: numbers are epoch milliseconds (${Math.round(value * SECOND_MS)}), and instants before 1980 are passed as ISO 8601 text or a Date`,
+    `instant ${quote(value)} looks like seconds: numbers are epoch milliseconds (${Math.round(value * SECOND_MS)}), and instants before 1980 are written as ISO 8601 text`,
   )
 }
 
@@ -79,7 +79,7 @@ function inRange(ms: number, given: Instant): number {
 function syntax(value: unknown) {
   return timeError(
     'INSTANT_SYNTAX',
-    `instant ${quote(value)} is not understood: write ISO 8601 ("2026-03-01T09:00:00Z"), or pass a Date or epoch milliseconds`,
+    `instant ${quote(value)} is not understood: write ISO 8601 ("2026-03-01T09:00:00Z"), or epoch milliseconds as a number`,
   )
 }
 

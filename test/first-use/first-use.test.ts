@@ -54,7 +54,7 @@ const CALLS: Readonly<Record<string, (scene: Scene) => Promise<unknown>>> = {
   'runs.list': ({ belfry }) => belfry.runs.list(),
   'runs.cancel': ({ belfry, run }) => belfry.runs.cancel(run),
   'runs.retry': ({ belfry, run }) => belfry.runs.retry(run),
-  'runs.cancelMany': ({ belfry }) => belfry.runs.cancelMany(),
+  'runs.cancelMany': ({ belfry }) => belfry.runs.cancelMany({ all: true }),
   'runs.retryMany': ({ belfry }) => belfry.runs.retryMany({ schedule: 'none' }),
   'runs.wait': ({ belfry, run }) => belfry.runs.wait(run),
   'runs.watch': async ({ belfry }) => (await belfry.runs.watch(() => {}))(),

@@ -61,13 +61,31 @@ function requestOf({ method, path, headers, body }: OddRequest): Request | undef
   }
 }
 
+/** Names that only a program with the library knows. */
+const LIBRARY_CALL = /\w\(\)|\bDate\b|\bcreate(?:Belfry|Server)\b/
+
+interface Refusal {
+  readonly detail: string
+  readonly errors?: readonly { readonly pointer: string; readonly message: string }[]
+}
+
+/** A refusal speaks of the request alone, and says where it is wrong. */
+async function checkRefusal(response: Response, sent: string): Promise<void> {
+  const { detail, errors } = (await response.json()) as Refusal
+  const isQuoted = sent.includes('()') || sent.includes('Date')
+  if (!isQuoted) expect(detail, sent).not.toMatch(LIBRARY_CALL)
+  if (response.status === 422) expect(errors, `${sent}: ${detail}`).not.toHaveLength(0)
+}
+
 async function checkOne(store: Store, server: CheckedServer, odd: OddRequest, answered: Await): Promise<number> {
   const request = requestOf(odd)
   if (request === undefined) return 0
   const before = await stateOf(store)
   const { response, timePassed } = await answered(server.fetch(request))
-  await response.body?.cancel()
-  expect(response.status, `${odd.method} ${odd.path} ${odd.body}`).not.toBe(500)
+  const sent = `${odd.method} ${odd.path} ${odd.body}`
+  expect(response.status, sent).not.toBe(500)
+  if (response.status >= 400 && response.body !== null) await checkRefusal(response, sent)
+  else await response.body?.cancel()
   if (response.status >= 400 && !timePassed) expect(await stateOf(store)).toBe(before)
   return response.status
 }

@@ -99,7 +99,7 @@ describe('an operation on many', () => {
     const operations = client().operations
     const { id } = await operations.start({ kind: 'cancel-runs', job: 'mail' })
     expect(await operations.wait(id)).toMatchObject({ state: 'succeeded', counts: { changed: 450, refused: 0 } })
-    const retried = await operations.start({ kind: 'retry-runs', states: ['cancelled'] })
+    const retried = await operations.start({ kind: 'retry-runs', all: true, states: ['cancelled'] })
     expect(await operations.wait(retried.id)).toMatchObject({ state: 'succeeded', counts: { changed: 450 } })
   })
 
@@ -134,7 +134,7 @@ describe('an operation on many', () => {
 
   it('is refused to a viewer', async () => {
     caller = { name: 'eve', role: 'viewer' }
-    const asked = { method: 'POST', body: { kind: 'cancel-runs' } }
+    const asked = { method: 'POST', body: { kind: 'cancel-runs', all: true } }
     expect((await server.ask('/v1/operations', asked)).status).toBe(403)
   })
 })

@@ -82,7 +82,7 @@ describe('runs', () => {
     expect(others.body.changed).toHaveLength(1)
     await enqueue('ok', { in: '1h' })
     expect((await send('POST', '/v1/runs:cancel', { job: 'ok' })).body.changed).toHaveLength(1)
-    expect((await send('POST', '/v1/runs:cancel', { states: ['failed'] })).status).toBe(422)
+    expect((await send('POST', '/v1/runs:cancel', { all: true, states: ['failed'] })).status).toBe(422)
   })
 })
 
@@ -195,9 +195,9 @@ describe('a caller with a prefix', () => {
       await send('POST', '/v1/schedules/other/pause'),
       await send('POST', '/v1/schedules/other/resume'),
       await send('POST', '/v1/schedules/other/trigger'),
-      await send('POST', '/v1/schedules/other/backfill', { from: '1', to: '2' }),
-      await ask('/v1/schedules/other/explain?at=1'),
-      await ask('/v1/schedules/other/ticks?from=1&to=2'),
+      await send('POST', '/v1/schedules/other/backfill', { from: '2026-01-01T00:00:00Z', to: '2026-01-02T00:00:00Z' }),
+      await ask('/v1/schedules/other/explain?at=2026-01-01'),
+      await ask('/v1/schedules/other/ticks?from=2026-01-01&to=2026-01-02'),
       await ask(`/v1/runs/${theirs}`),
       await send('POST', `/v1/runs/${theirs}/cancel`),
       await send('POST', `/v1/runs/${theirs}/retry`),
@@ -208,7 +208,7 @@ describe('a caller with a prefix', () => {
     expect((await enqueue('ok')).status).toBe(403)
     expect((await send('PUT', '/v1/locks/else')).status).toBe(403)
     expect((await send('POST', '/v1/locks/other/reset')).body).toEqual({ reset: 0 })
-    expect((await send('POST', '/v1/runs:cancel', {})).body.changed).toEqual([])
+    expect((await send('POST', '/v1/runs:cancel', { all: true })).body.changed).toEqual([])
     expect((await send('POST', '/v1/schedules', { ...DAILY, job: 'billing/charge' })).body.id).toMatch(/^billing\//)
     const audit = (await ask('/v1/audit')).body.data as { target: string }[]
     expect(audit.every(({ target }) => target.startsWith('billing/'))).toBe(true)

@@ -115,7 +115,9 @@ describe('a schedule', () => {
     ])
     expect((await put('x', { job: 'digest' })).body).toMatchObject({ code: 'OPTION_INVALID', status: 422 })
     expect((await put('x', { at: '2001-01-01T00:00:00Z', job: 'digest' })).status).toBe(422)
-    expect((await put('x', { ...DAILY, missed: { policy: 'all', max: 'x' } })).body.errors[0].pointer).toBe('/missed')
+    expect((await put('x', { ...DAILY, missed: { policy: 'all', max: 'x' } })).body.errors[0].pointer).toBe(
+      '/missed/max',
+    )
     expect((await put('x', '{"cron": ')).body.code).toBe('JSON_INVALID')
     expect((await put('x', '{"cron": "@daily", "job": "a", "payload": {"__proto__": 1}}')).status).toBe(422)
     expect((await put('x', DAILY, { 'content-type': 'text/plain' })).status).toBe(415)
@@ -274,6 +276,6 @@ describe('an operation on a schedule', () => {
       data: [{ status: 'ran' }, { status: 'ran', at: '2026-01-02T09:00:00.000Z' }],
       next: '2026-01-03T09:00:00.000Z',
     })
-    expect((await ask('/v1/schedules/y/ticks?from=1&to=2')).status).toBe(404)
+    expect((await ask('/v1/schedules/y/ticks?from=2026-01-01T00:00:00Z&to=2026-01-02T00:00:00Z')).status).toBe(404)
   })
 })

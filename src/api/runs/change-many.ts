@@ -4,6 +4,7 @@ import { inTurns } from '../../core/in-turns.js'
 import { FINISHED_STATES, type Run, type RunState, UNFINISHED_STATES } from '../../core/runs/run.js'
 import { mayBecome } from '../../core/runs/transitions.js'
 import type { CancelResult, RetryResult, RunQuery, Store } from '../../core/store.js'
+import type { RunFilter } from './runs.js'
 
 export interface ManyRunsResult {
   /** The runs that were changed, and running ones that were asked to cancel. */
@@ -14,9 +15,36 @@ export interface ManyRunsResult {
   readonly next?: string
 }
 
+/** Which runs to change. Without a filter it must say `all: true`, because a variable that is undefined leaves its filter out. */
+export type ManyRuns = RunFilter & {
+  /** Every run whose state allows the change. */
+  readonly all?: boolean
+}
+
 const MAX_LIMIT = 1_000
+/** States do not choose runs: most runs have the same ones. */
+const CHOOSING = ['schedule', 'job', 'sink', 'key', 'tick'] as const
 export const CANCELLABLE: readonly RunState[] = UNFINISHED_STATES
 export const RETRYABLE: readonly RunState[] = FINISHED_STATES.filter((state) => mayBecome(state, 'ready'))
+
+/** Refuses a query that means every run without saying so, and returns it without `all`. */
+export function chosenRuns({ all = false, ...query }: ManyRuns, where: string): RunFilter {
+  if (typeof all !== 'boolean') {
+    throw failure('OPTION_INVALID', `${where}: all is ${quote(all)}; it must be true or false`)
+  }
+  const given = CHOOSING.filter((name) => query[name] !== undefined)
+  if (all && given.length > 0) {
+    throw failure(
+      'OPTION_INVALID',
+      `${where}: all: true means every run, and ${given.join(' and ')} only some: give one`,
+    )
+  }
+  if (all || given.length > 0 || (query.prefix ?? '') !== '') return query
+  throw failure(
+    'OPTION_INVALID',
+    `${where}: no run is named; give ${CHOOSING.join(', ')} or prefix, or all: true to mean every run`,
+  )
+}
 
 export async function changeMany(
   store: Store,
@@ -32,7 +60,10 @@ export async function changeMany(
   const states = query.states ?? allowed
   const stranger = states.find((state) => !allowed.includes(state))
   if (stranger !== undefined) {
-    throw failure('OPTION_INVALID', `${where}: runs that are ${stranger} cannot be meant; ${allowed.join(', ')} can`)
+    throw failure(
+      'OPTION_INVALID',
+      `${where}: runs that are ${stranger} cannot be changed so; ${allowed.join(', ')} can`,
+    )
   }
   const { items, next } = await store.runs.list({ ...query, states })
   const results = await inTurns(items.filter(isMeant), async ({ id }) => ({ id, result: await change(id) }))

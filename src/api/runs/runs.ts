@@ -8,7 +8,7 @@ import { type Duration, durationMs } from '../../time/duration.js'
 import { type Instant, instantMs } from '../../time/instant.js'
 import { isLook, listQuery } from '../list-query.js'
 import { located } from '../located.js'
-import { CANCELLABLE, changeMany, type ManyRunsResult, RETRYABLE } from './change-many.js'
+import { CANCELLABLE, changeMany, chosenRuns, type ManyRuns, type ManyRunsResult, RETRYABLE } from './change-many.js'
 import { type RunEvent, RunFeed } from './run-feed.js'
 
 const FIRST_LOOK_MS = 20
@@ -91,22 +91,30 @@ export class Runs {
   }
 
   /**
-   * Cancels the newest runs that match and have not ended, up to a limit of 1,000. `isMeant` can exclude some. Runs that
-   * are created meanwhile are not included.
+   * Cancels the newest runs that match and have not ended, up to a limit of 1,000; `all: true` matches every run. `isMeant`
+   * can exclude some. Runs that are created meanwhile are not included.
    */
-  async cancelMany(query: RunFilter = {}, isMeant: (run: Run) => boolean = () => true): Promise<ManyRunsResult> {
+  async cancelMany(query: ManyRuns, isMeant: (run: Run) => boolean = () => true): Promise<ManyRunsResult> {
     const where = 'runs.cancelMany()'
-    return changeMany(this.#store, this.#many(query, where), CANCELLABLE, where, isMeant, (id) =>
+    return changeMany(this.#store, this.#chosen(query, where), CANCELLABLE, where, isMeant, (id) =>
       this.#store.runs.cancel(id),
     )
   }
 
-  /** Retries the newest runs that match and failed, were cancelled or skipped, up to a limit of 1,000. */
-  async retryMany(query: RunFilter = {}, isMeant: (run: Run) => boolean = () => true): Promise<ManyRunsResult> {
+  /**
+   * Retries the newest runs that match and failed, were cancelled or skipped, up to a limit of 1,000; `all: true` matches every
+   * run.
+   */
+  async retryMany(query: ManyRuns, isMeant: (run: Run) => boolean = () => true): Promise<ManyRunsResult> {
     const where = 'runs.retryMany()'
-    return changeMany(this.#store, this.#many(query, where), RETRYABLE, where, isMeant, (id) =>
+    return changeMany(this.#store, this.#chosen(query, where), RETRYABLE, where, isMeant, (id) =>
       this.#store.runs.retry(id),
     )
+  }
+
+  #chosen(query: ManyRuns, where: string): RunQuery {
+    checkOptions(query, [...FILTERS, 'limit', 'all'], where)
+    return this.#many(chosenRuns(query, where), where)
   }
 
   #many(query: RunFilter, where: string): RunQuery {

@@ -3,7 +3,7 @@
 import { type Json, toJson } from '../../core/checks/json.js'
 import { checkOptions } from '../../core/checks/known-options.js'
 import { DEFAULTS, LIMITS } from '../../core/defaults.js'
-import { failure } from '../../core/errors.js'
+import { failureAt } from '../../core/errors.js'
 import { inTurns } from '../../core/in-turns.js'
 import { checkName } from '../../core/names/names.js'
 import type { Overlap } from '../../core/policies.js'
@@ -84,7 +84,11 @@ export class ExtraRuns {
       ticks.push(...part.map(({ at }) => at))
     }
     if (ticks.length > LIMITS.backfillTicks) {
-      throw failure('OPTION_INVALID', `${where}: the range has more than ${LIMITS.backfillTicks} ticks; split it`)
+      throw failureAt(
+        ['to'],
+        'OPTION_INVALID',
+        `${where}: the range has more than ${LIMITS.backfillTicks} ticks; split it`,
+      )
     }
     const outcomes: EnqueueOutcome[] = []
     for (let at = 0; at < ticks.length; at += BATCH) {
@@ -119,9 +123,10 @@ export class ExtraRuns {
   async #pastRange(where: string, options: BackfillOptions): Promise<{ readonly from: number; readonly to: number }> {
     const from = instantMs(options.from)
     const to = instantMs(options.to)
-    if (to < from) throw failure('OPTION_INVALID', `${where}: its end lies before its start`)
+    if (to < from) throw failureAt(['to'], 'OPTION_INVALID', `${where}: its end lies before its start`)
     if (to <= (await this.#store.now())) return { from, to }
-    throw failure(
+    throw failureAt(
+      ['to'],
       'OPTION_INVALID',
       `${where}: it ends in the future, at ${isoText(to)}; those ticks come by themselves`,
     )

@@ -1,7 +1,7 @@
 import { toJson } from '../../core/checks/json.js'
 import { checkOptions } from '../../core/checks/known-options.js'
 import { DEFAULTS, LIMITS } from '../../core/defaults.js'
-import { failure, quote } from '../../core/errors.js'
+import { failureAt, quote } from '../../core/errors.js'
 import { checkName } from '../../core/names/names.js'
 import {
   BACKLOGS,
@@ -106,8 +106,8 @@ export function parseSchedule(id: string, input: ScheduleInput, graceMs: number,
     ...(oneOf(id, 'backlog', backlog, BACKLOGS) === 'keep' ? { backlog } : {}),
     ...(deadlineMs === undefined ? {} : { deadlineMs }),
     jitterMs,
-    ...(input.times === undefined ? {} : { times: wholeNumber(id, 'times', input.times, 1) }),
-    priority: wholeNumber(id, 'priority', priority, -1_000_000),
+    ...(input.times === undefined ? {} : { times: wholeNumber(id, 'times', input.times, 1, LIMITS.times) }),
+    priority: wholeNumber(id, 'priority', priority, -LIMITS.priority, LIMITS.priority),
     keep: checkKeep(keep, where),
     onFinish: oneOf(id, 'onFinish', onFinish, ON_FINISH),
     ...(app === undefined ? {} : { app }),
@@ -120,8 +120,8 @@ function timelineSpec(id: string, input: ScheduleInput): TimelineSpec {
   if (given.length === 0) throw invalid(id, 'give one of cron, every or at')
   if (given.length > 1) throw invalid(id, `give one of cron, every and at, not ${given.join(' and ')}`)
   if (every !== undefined && timezone !== undefined)
-    throw invalid(id, 'timezone does not apply to every: an interval is the same in every zone')
-  if (cron === undefined && dst !== undefined) throw invalid(id, 'dst applies to cron only')
+    throw invalid(id, 'timezone does not apply to every: an interval is the same in every zone', 'timezone')
+  if (cron === undefined && dst !== undefined) throw invalid(id, 'dst applies to cron only', 'dst')
   if (every !== undefined) return { every }
   const place = timezone === undefined ? {} : { timezone }
   if (at !== undefined) return { at, ...place }
@@ -132,7 +132,8 @@ function parseBounds(id: string, { startsAt, endsAt, timezone }: ScheduleInput) 
   const local = timezone === undefined ? undefined : zone(timezone)
   const first = startsAt === undefined ? undefined : instantMs(startsAt, local)
   const last = endsAt === undefined ? undefined : instantMs(endsAt, local)
-  if (first !== undefined && last !== undefined && last < first) throw invalid(id, 'endsAt lies before startsAt')
+  if (first !== undefined && last !== undefined && last < first)
+    throw invalid(id, 'endsAt lies before startsAt', 'endsAt')
   return { startsAt: first, endsAt: last }
 }
 
@@ -144,10 +145,15 @@ function parseTarget(id: string, { job, to, toOptions }: ScheduleInput): Target 
     )
   }
   if (typeof job === 'function') {
-    throw invalid(id, `job is a function; define it first, const job = belfry.job('name', { run }), and give that job`)
+    throw invalid(
+      id,
+      `job is a function; define it first, const job = belfry.job('name', { run }), and give that job`,
+      'job',
+    )
   }
   if (job !== undefined) {
-    if (toOptions !== undefined) throw invalid(id, 'toOptions belong to a sink, and this schedule runs a job')
+    if (toOptions !== undefined)
+      throw invalid(id, 'toOptions belong to a sink, and this schedule runs a job', 'toOptions')
     return { job: checkName(typeof job === 'string' ? job : job?.name, `job name of schedule "${id}"`) }
   }
   const sink = checkName(to, `sink name of schedule "${id}"`)
@@ -159,9 +165,9 @@ function parseMissed(id: string, given: MissedPolicy | MissedOptions, graceMs: n
   const { policy, within, max }: MissedOptions = typeof given === 'string' ? { policy: given } : given
   oneOf(id, 'missed.policy', policy, MISSED_POLICIES)
   if (policy === 'skip' && within !== undefined)
-    throw invalid(id, 'missed.within says nothing under policy skip: remove it')
+    throw invalid(id, 'missed.within says nothing under policy skip: remove it', 'missed.within')
   if (policy !== 'all' && max !== undefined)
-    throw invalid(id, `missed.max says nothing under policy ${policy}: remove it`)
+    throw invalid(id, `missed.max says nothing under policy ${policy}: remove it`, 'missed.max')
   return {
     policy,
     max: max === undefined ? DEFAULT_MISSED.max : wholeNumber(id, 'missed.max', max, 1, LIMITS.missed),
@@ -179,14 +185,15 @@ function parseTiming({ deadline, jitter }: ScheduleInput) {
 
 function oneOf<T extends string>(id: string, option: string, value: T, allowed: readonly T[]): T {
   if (allowed.includes(value)) return value
-  throw invalid(id, `${option} is ${quote(value)}; allowed are ${allowed.join(', ')}`)
+  throw invalid(id, `${option} is ${quote(value)}; allowed are ${allowed.join(', ')}`, option)
 }
 
-function wholeNumber(id: string, option: string, value: number, min: number, max = 1_000_000_000): number {
+function wholeNumber(id: string, option: string, value: number, min: number, max: number): number {
   if (Number.isInteger(value) && value >= min && value <= max) return value
-  throw invalid(id, `${option} is ${quote(value)}; it must be a whole number from ${min} to ${max}`)
+  throw invalid(id, `${option} is ${quote(value)}; it must be a whole number from ${min} to ${max}`, option)
 }
 
-function invalid(id: string, problem: string) {
-  return failure('OPTION_INVALID', `schedule "${id}": ${problem}`)
+/** `option` is the field that is wrong, as `missed.max`; the whole schedule without one. */
+function invalid(id: string, problem: string, option?: string) {
+  return failureAt(option?.split('.') ?? [], 'OPTION_INVALID', `schedule "${id}": ${problem}`)
 }

@@ -3,7 +3,7 @@
 import { checkOptions } from '../../core/checks/known-options.js'
 import { systemClock } from '../../core/clock.js'
 import { DEFAULTS } from '../../core/defaults.js'
-import { failure, quote } from '../../core/errors.js'
+import { failure, failureAt, quote } from '../../core/errors.js'
 import { inTurns } from '../../core/in-turns.js'
 import type { SkipReason } from '../../core/policies.js'
 import type { Run, RunState } from '../../core/runs/run.js'
@@ -56,7 +56,7 @@ export async function scheduleTicks(store: Store, id: string, options: TicksOpti
   const where = `ticks of "${id}"`
   checkOptions(options, ['from', 'to', 'limit'], where)
   const [from, to] = located(where, () => [instantMs(options.from), instantMs(options.to)] as const)
-  if (to < from) throw failure('OPTION_INVALID', `${where}: the range ends before it begins`)
+  if (to < from) throw failureAt(['to'], 'OPTION_INVALID', `${where}: the range ends before it begins`)
   const { limit = DEFAULTS.list.limit } = options
   if (!Number.isInteger(limit) || limit < 1 || limit > MAX_LIMIT) {
     throw failure(

@@ -2,7 +2,7 @@
 
 import type { Json } from '../../core/checks/json.js'
 import type { Clock } from '../../core/clock.js'
-import { BelfryError, errorRecord, failure, quote } from '../../core/errors.js'
+import { BelfryError, errorRecord, failureAt, quote } from '../../core/errors.js'
 import type { SinkInfo } from '../../core/instances/instance.js'
 import { checkName } from '../../core/names/names.js'
 import type { Overlap } from '../../core/policies.js'
@@ -64,7 +64,11 @@ export class SinkCatalogue {
     if (info?.ordered !== true) return { overlap: overlap ?? 'allow' }
     if (key !== undefined) return { overlap: overlap ?? 'allow', key: orderKey(name, key) }
     if (overlap === 'allow') {
-      throw invalid(where, `overlap is allow, and sink "${name}" is ordered: leave overlap out, or make it queue-all`)
+      throw invalid(
+        where,
+        `overlap is allow, and sink "${name}" is ordered: leave overlap out, or make it queue-all`,
+        'overlap',
+      )
     }
     return { overlap: overlap ?? 'queue-all' }
   }
@@ -98,7 +102,7 @@ export class SinkCatalogue {
 function checkKeyOption(where: string, options: Json | undefined): string | undefined {
   if (options === undefined) return undefined
   if (typeof options !== 'object' || options === null || Array.isArray(options)) {
-    throw invalid(where, `toOptions is ${quote(options)}; it must be an object`)
+    throw invalid(where, `toOptions is ${quote(options)}; it must be an object`, 'toOptions')
   }
   const key = keyIn(options)
   return key === undefined ? undefined : checkName(key, `toOptions.key of ${where}`)
@@ -117,9 +121,9 @@ function without(options: Json | undefined, name: string): Json | undefined {
 function unknown(where: string, name: string, known: readonly string[]) {
   const there = known.length === 0 ? 'no sinks are configured' : `there are ${known.join(', ')}`
   const brief = `${where}: there is no sink "${name}"`
-  return Object.assign(failure('SINK_UNKNOWN', `${brief}; ${there}`), { brief })
+  return Object.assign(failureAt(['to'], 'SINK_UNKNOWN', `${brief}; ${there}`), { brief })
 }
 
-function invalid(where: string, problem: string) {
-  return failure('OPTION_INVALID', `${where}: ${problem}`)
+function invalid(where: string, problem: string, field: string) {
+  return failureAt([field], 'OPTION_INVALID', `${where}: ${problem}`)
 }

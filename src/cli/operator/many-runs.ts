@@ -24,16 +24,22 @@ export interface RunChange {
   readonly states: NonNullable<RunSelection['states']>
 }
 
+const NO_CHOICE = '--state alone means runs of every schedule and job: add --schedule, --job, --to or --key, or --all'
+
 export async function eachRun(
   context: CommandContext,
   ids: readonly string[],
   flags: ManyRunFlags,
   change: RunChange,
 ): Promise<void> {
-  const filters = filtersOf(flags)
-  const isFiltered = Object.keys(filters).length > 0 || flags.all === true
+  const filters = { ...filtersOf(flags), ...(flags.all === true ? { all: true } : {}) }
+  const isFiltered = Object.keys(filters).length > 0
   if ((ids.length === 0) !== isFiltered) {
     throw failure('OPTION_INVALID', 'give either ids of runs, or filters (--all for every run)')
+  }
+  const { states: _, all = false, ...chosen } = filters
+  if (isFiltered && all === Object.keys(chosen).length > 0) {
+    throw failure('OPTION_INVALID', all ? '--all means every run: leave it or the filters out' : NO_CHOICE)
   }
   const done = isFiltered ? byFilter(context, filters, change) : byId(ids, change)
   await context.out.list(done, COLUMNS, 'there are no such runs')

@@ -1,16 +1,24 @@
 /** YAML and JSON files; `-` is standard input. */
 import { readFileSync } from 'node:fs'
+import { isExactNumber } from '../../core/checks/exact-number.js'
+import { measureJson, numberAt } from '../../core/checks/json-text.js'
 import { failure, quote } from '../../core/errors.js'
 import { quotePath } from '../terminal/quote-path.js'
 
 export async function readData(path: string): Promise<unknown> {
   const text = readText(path)
-  const { parseDocument } = await import('yaml')
+  const { parseDocument, visit } = await import('yaml')
   // Parses JSON too, as YAML includes it. Timestamps stay text, and a duplicate key is an error.
   const document = parseDocument(text, { prettyErrors: true, merge: true })
   const [error] = document.errors
   if (error?.code === 'MULTIPLE_DOCS') throw unreadable(path, 'it holds several documents: keep one per file')
   if (error !== undefined) throw unreadable(path, error.message.trim())
+  visit(document, {
+    Scalar(_, { value, source }) {
+      if (typeof value !== 'number' || source === undefined || isExactNumber(source)) return
+      throw unreadable(path, inexact(source))
+    },
+  })
   try {
     return checkNumbers(document.toJS({ maxAliasCount: 100 }))
   } catch (cause) {
@@ -38,14 +46,22 @@ export function readText(path: string): string {
 
 /** The JSON value of an option. */
 export function jsonOf(text: string, option: string): unknown {
+  let parsed: unknown
   try {
-    return JSON.parse(text)
+    parsed = JSON.parse(text)
   } catch (error) {
     throw failure(
       'OPTION_INVALID',
       `${option}: ${quote(text)} is not JSON (${messageOf(error)}); quote it, as in '{"a": 1}'`,
     )
   }
+  const { inexactAt } = measureJson(text)
+  if (inexactAt === undefined) return parsed
+  throw failure('OPTION_INVALID', `${option}: ${inexact(numberAt(text, inexactAt).number)}`)
+}
+
+function inexact(number: string): string {
+  return `the number ${number.slice(0, 40)} cannot be held exactly: write it as text, in quotes`
 }
 
 function unreadable(path: string, why: string) {

@@ -2,12 +2,25 @@
 import type { Belfry } from '../../belfry.js'
 import { BelfryError } from '../../core/errors.js'
 import { problem } from './problem.js'
-import type { ServerContext } from './route.js'
+import type { RouteParts, ServerContext } from './route.js'
 
 const TAG = /^(?:W\/)?"(\d{1,16})"$/
 
 export function etag(version: number): string {
   return `"${version}"`
+}
+
+const PRECONDITIONS = ['If-Match', 'If-None-Match', 'If-Unmodified-Since']
+
+/** Refuses headers on which a caller relies, and which the route would ignore. */
+export function refuseUnsupported(c: ServerContext, { method, headers = {}, idempotent = false }: RouteParts): void {
+  if (method === 'get') return
+  for (const name of PRECONDITIONS) {
+    if (c.req.header(name) === undefined || name in headers) continue
+    throw badHeader(name.toLowerCase(), 'this route does not check it: send the request without it')
+  }
+  if (method !== 'post' || idempotent || c.req.header('idempotency-key') === undefined) return
+  throw badHeader('idempotency-key', 'this route does not support it, and may be repeated: send the request without it')
 }
 
 /** How often a write with `If-Match: *` is tried. It accepts any version, so it is retried after it lost a race. */

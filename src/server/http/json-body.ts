@@ -1,7 +1,8 @@
 /** Reads a JSON body. Limits its size, its depth and the time in which it arrives, before parsing it. */
+import { measureJson, numberAt } from '../../core/checks/json-text.js'
 import { systemClock } from '../../core/clock.js'
 import type { RequestInfo } from '../security/caller.js'
-import { Problem, problem } from './problem.js'
+import { Problem, pointerOf, problem } from './problem.js'
 
 const MAX_DEPTH = 64
 /** Values cost time, not bytes: a body of the largest size may have one value for each 20 bytes, so 52,429 in 1 MiB. */
@@ -30,9 +31,12 @@ export function parseBody(request: Request, text: string, { bodyBytes }: BodyLim
   return parseJson(text, 'the body', bodyBytes)
 }
 
-/** Refuses the key `__proto__`, JSON of very many values, and JSON nested so deep that a recursive walk could fail. */
+/**
+ * Refuses the key `__proto__`, numbers that parsing would change, JSON of very many values, and JSON nested so deep that a
+ * recursive walk could fail.
+ */
 export function parseJson(text: string, what: string, maxBytes: number): unknown {
-  const { depth, values } = measure(text)
+  const { depth, values, inexactAt } = measureJson(text)
   const mostValues = Math.ceil(maxBytes / BYTES_PER_VALUE)
   if (depth > MAX_DEPTH) {
     throw problem(422, 'PAYLOAD_INVALID', `${what} is nested ${depth} deep: at most ${MAX_DEPTH} are allowed`)
@@ -40,6 +44,12 @@ export function parseJson(text: string, what: string, maxBytes: number): unknown
   if (values > mostValues) {
     throw problem(422, 'PAYLOAD_INVALID', `${what} has ${values} values: at most ${mostValues} are allowed`)
   }
+  const parsed = parseText(text, what)
+  if (inexactAt !== undefined) throw inexact(text, inexactAt, what)
+  return parsed
+}
+
+function parseText(text: string, what: string): unknown {
   try {
     return JSON.parse(text, MAY_SPELL_PROTOTYPE.test(text) ? refusePrototype : undefined)
   } catch (error) {
@@ -56,31 +66,14 @@ function refusePrototype(key: string, value: unknown): unknown {
   return value
 }
 
-/** How deep brackets are nested outside of strings, and how many values there are at most. */
-function measure(text: string): { readonly depth: number; readonly values: number } {
-  let depth = 0
-  let deepest = 0
-  let values = 1
-  for (let at = 0; at < text.length; at += 1) {
-    const code = text.charCodeAt(at)
-    if (code === 0x22) at = endOfString(text, at)
-    else if (code === 0x2c) values += 1
-    else if (code === 0x5b || code === 0x7b) {
-      values += 1
-      depth += 1
-      if (depth > deepest) deepest = depth
-    } else if (code === 0x5d || code === 0x7d) depth -= 1
-  }
-  return { depth: deepest, values }
-}
-
-function endOfString(text: string, start: number): number {
-  for (let at = text.indexOf('"', start + 1); at !== -1; at = text.indexOf('"', at + 1)) {
-    let back = at - 1
-    while (text.charCodeAt(back) === 0x5c) back -= 1
-    if ((at - back) % 2 === 1) return at
-  }
-  return text.length
+function inexact(text: string, at: number, what: string): Problem {
+  const { number, path } = numberAt(text, at)
+  const message = `the number ${number.slice(0, 40)} cannot be held exactly`
+  const pointer = pointerOf(path)
+  return problem(422, 'NUMBER_INEXACT', `${pointer === '' ? what : pointer}: ${message}`, {
+    errors: [{ pointer, message, code: 'NUMBER_INEXACT' }],
+    hint: 'send it as text: JSON numbers are doubles here, which hold whole numbers up to 9007199254740991',
+  })
 }
 
 function checkType(request: Request): void {

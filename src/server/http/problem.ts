@@ -23,6 +23,8 @@ export type ServiceCode =
   | 'REQUEST_INVALID'
   /** The body is not JSON. */
   | 'JSON_INVALID'
+  /** The body holds a number that a double cannot hold. */
+  | 'NUMBER_INEXACT'
   /** The body is JSON, but does not have the route's shape. */
   | 'BODY_INVALID'
   | 'BODY_TOO_LARGE'
@@ -145,18 +147,34 @@ const MAX_ERRORS = 50
 
 /** Converts zod issues to field errors. */
 export function fieldErrors(error: z.ZodError, base: readonly PropertyKey[] = []): FieldError[] {
-  return error.issues.slice(0, MAX_ERRORS).flatMap((issue): FieldError[] => {
-    const path = [...base, ...issue.path]
-    if (issue.code !== 'unrecognized_keys') {
-      const code: unknown = issue.code === 'custom' ? issue.params?.code : undefined
-      const known = typeof code === 'string' ? { code } : {}
-      return [{ pointer: pointerOf(path), message: cut(issue.message), ...known }]
-    }
-    return issue.keys.slice(0, MAX_ERRORS).map((key) => ({
-      pointer: pointerOf([...path, key]),
-      message: 'there is no such field',
-    }))
-  })
+  return error.issues
+    .flatMap(innerIssues)
+    .slice(0, MAX_ERRORS)
+    .flatMap((issue): FieldError[] => {
+      const path = [...base, ...issue.path]
+      if (issue.code !== 'unrecognized_keys') {
+        const code: unknown = issue.code === 'custom' ? issue.params?.code : undefined
+        const known = typeof code === 'string' ? { code } : {}
+        return [{ pointer: pointerOf(path), message: cut(issue.message), ...known }]
+      }
+      return issue.keys.slice(0, MAX_ERRORS).map((key) => ({
+        pointer: pointerOf([...path, key]),
+        message: 'there is no such field',
+      }))
+    })
+}
+
+/** The issues of the option of a union that the value was meant for, and those of a key; else the issue itself. */
+function innerIssues(issue: z.core.$ZodIssue): readonly z.core.$ZodIssue[] {
+  const below = (inner: z.core.$ZodIssue) => ({ ...inner, path: [...issue.path, ...inner.path] })
+  if (issue.code === 'invalid_key') return issue.issues.map(below)
+  if (issue.code !== 'invalid_union') return [issue]
+  const meant = issue.errors.filter((issues) => !issues.some(isOfAnotherType))
+  return meant.length === 1 ? (meant[0] ?? []).map(below).flatMap(innerIssues) : [issue]
+}
+
+function isOfAnotherType({ code, path }: z.core.$ZodIssue): boolean {
+  return path.length === 0 && (code === 'invalid_type' || code === 'invalid_union' || code === 'invalid_value')
 }
 
 /** The value of a successful check; else throws the problem of a body with invalid fields. */

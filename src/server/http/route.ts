@@ -19,6 +19,7 @@ import type { ImportPace } from '../security/import-pace.js'
 import type { ServiceSecret } from '../security/service-secret.js'
 import type { Usage } from '../security/usage.js'
 import type { ParsedServerOptions } from '../server-options.js'
+import { refuseUnsupported } from './conditions.js'
 import { once, type Repeatable } from './idempotency.js'
 import { parseBody, readBody } from './json-body.js'
 import { fieldErrors, problem, validBody } from './problem.js'
@@ -64,7 +65,7 @@ export interface Service {
   readonly options: ParsedServerOptions
 }
 
-interface RouteParts {
+export interface RouteParts {
   readonly method: Method
   /** As OpenAPI writes it: `/v1/schedules/{id}`. A parameter is one percent-encoded segment. */
   readonly path: string
@@ -120,6 +121,7 @@ export function route<Query extends z.ZodObject = NoQuery, Body extends z.ZodTyp
     ...parts,
     answer: async (c, { belfry, options }) => {
       if (spec.role !== undefined) mustBe(c.get('caller'), spec.role)
+      refuseUnsupported(c, spec)
       const query = checkQuery(c, spec.query) as z.output<Query>
       const body = (await checkBody(c, options, spec)) as z.output<Body>
       const perform = async (repeatable?: Repeatable) => handle(c, { query, body, repeatable })

@@ -17,11 +17,12 @@ import type { Belfry } from '../../belfry.js'
 import { BelfryError } from '../../core/errors.js'
 import { breather } from '../../core/in-turns.js'
 import { parseJson } from '../http/json-body.js'
-import { type FieldError, fieldErrors, problem } from '../http/problem.js'
+import { type FieldError, fieldErrors, Problem, pointerOf, problem } from '../http/problem.js'
 import type { Caller } from '../security/caller.js'
 import { mustUseNamed } from '../security/targets.js'
 import type { Usage } from '../security/usage.js'
 import { mayMake, visibleError } from '../security/visibility.js'
+import { plainDurationMs, refuseDigits } from '../shapes/fields.js'
 import { scheduleId, scheduleInput } from '../shapes/schedule.js'
 import { putWithin } from './put-within.js'
 
@@ -125,12 +126,19 @@ export class LineImport {
       const name = checkedId(id)
       mayMake(this.#caller, name)
       mustUseNamed(this.#caller, fields)
-      if (isJobObject(fields.job)) this.#batch.errors.push(refusal({ line, id: name, fields }, invalidJob()))
+      const misread = misreadField(fields)
+      if (misread !== undefined) this.#batch.errors.push(refusal({ line, id: name, fields }, misread))
       else this.#batch.lines.push({ line, id: name, fields })
       this.#batch.ids.add(name)
     } catch (error) {
       if (!(error instanceof BelfryError)) throw error
-      this.#batch.errors.push({ line, code: error.code, message: error.message })
+      const { errors } = error instanceof Problem ? error.options : {}
+      this.#batch.errors.push({
+        line,
+        code: error.code,
+        message: error.message,
+        ...(errors === undefined ? {} : { errors }),
+      })
     }
   }
 
@@ -195,17 +203,33 @@ function checkedId(id: unknown): string {
   throw problem(422, 'NAME_INVALID', `id: ${checked.error.issues[0]?.message ?? 'it is not allowed'}`)
 }
 
-/** The library also accepts a job object, which code passes. The API accepts the job's name only. */
-function isJobObject(job: unknown): boolean {
-  return typeof job === 'object' && job !== null && !Array.isArray(job)
-}
-
-function invalidJob() {
-  return problem(422, 'BODY_INVALID', 'job: it must be the name of a job')
+/** What the library accepts from code, and the API does not: a job object, and numbers that look like seconds. */
+export function misreadField({ job, every, deadline, jitter, missed, at, startsAt, endsAt }: ScheduleInput) {
+  if (typeof job === 'object' && job !== null && !Array.isArray(job)) {
+    return problem(422, 'BODY_INVALID', 'job: it must be the name of a job')
+  }
+  const within = typeof missed === 'object' && missed !== null ? missed.within : undefined
+  const instants: readonly unknown[] = [...(Array.isArray(at) ? at : [at]), startsAt, endsAt]
+  try {
+    for (const given of [every, deadline, jitter, within]) if (typeof given === 'number') plainDurationMs(given)
+    for (const given of instants) if (typeof given === 'string') refuseDigits(given)
+    return undefined
+  } catch (error) {
+    if (error instanceof BelfryError) return error
+    throw error
+  }
 }
 
 /** The code and message come from the library; the shape adds a pointer to each invalid field. */
-function refusal({ line, id, fields }: Line, { code, message }: BelfryError): ImportLineError {
+function refusal({ line, id, fields }: Line, error: BelfryError): ImportLineError {
+  const { code, message, path } = error
   const checked = scheduleInput.safeParse(fields)
-  return { line, id, code, message, ...(checked.success ? {} : { errors: fieldErrors(checked.error) }) }
+  if (!checked.success) return { line, id, code, message, errors: fieldErrors(checked.error) }
+  return {
+    line,
+    id,
+    code,
+    message,
+    ...(path === undefined ? {} : { errors: [{ pointer: pointerOf(path), message, code }] }),
+  }
 }

@@ -1,6 +1,7 @@
 import type { SinkChoice } from '../../api/jobs/enqueue.js'
 import type { Belfry } from '../../belfry.js'
 import type { Target } from '../../core/runs/run.js'
+import { durationMs } from '../../time/duration.js'
 import type { Repeatable } from '../http/idempotency.js'
 import { json, type Reply } from '../http/reply.js'
 import { type Route, route, type ServerContext } from '../http/route.js'
@@ -10,7 +11,7 @@ import { listOf } from '../shapes/list.js'
 import { type NewRun, newDelivery, newRun } from '../shapes/requests.js'
 import { enqueued } from '../shapes/run.js'
 import { jobResource } from '../shapes/store.js'
-import { answerEnqueued, checkWait, enqueueDetail, isEnqueued } from './schedule-actions.js'
+import { answerEnqueued, enqueueDetail, isEnqueued } from './schedule-actions.js'
 
 const TAG = 'jobs'
 
@@ -82,7 +83,7 @@ async function enqueue(
   const name = 'job' in used ? used.job : used.sink
   mayMake(caller, name)
   mustUse(caller, used)
-  const waitMs = checkWait(wait)
+  const waitMs = durationMs(wait ?? 0)
   const dedupe = options.key === undefined ? repeatable?.dedupe : undefined
   const make = () => belfry.enqueue(target, payload, { ...options, ...dedupe })
   const result = await c.env.usage.within(caller, 'runs', 1, make, isEnqueued)

@@ -3,6 +3,7 @@ import type { Belfry } from '../../belfry.js'
 import { inTurns } from '../../core/in-turns.js'
 import { describeHolders } from '../../core/locks/holder.js'
 import type { Lease } from '../../core/locks/lease.js'
+import { durationMs } from '../../time/duration.js'
 import { problem } from '../http/problem.js'
 import { json, noContent, type Reply } from '../http/reply.js'
 import { type Route, route, type ServerContext } from '../http/route.js'
@@ -11,10 +12,10 @@ import type { Caller } from '../security/caller.js'
 import { afterCursor, listReply } from '../security/cursors.js'
 import { ownHolder, placelessHolder, shownHolder, storedHolder } from '../security/lock-holder.js'
 import { isVisible, mayMake, seesAll, type Visible, visible, visiblePrefix } from '../security/visibility.js'
+import { digits } from '../shapes/fields.js'
 import { listOf, paging } from '../shapes/list.js'
 import { leaseResource, lockResource, toLeaseResource } from '../shapes/lock.js'
 import { acquisition, holder, renewal } from '../shapes/requests.js'
-import { checkWait } from './schedule-actions.js'
 
 const TAG = 'locks'
 const PATH = '/v1/locks/{name}'
@@ -67,7 +68,7 @@ function acquireRoute(belfry: Belfry): Route {
     handle: async (c, { body }) => {
       const name = nameParam(c)
       mayMake(c.get('caller'), name)
-      const waitMs = checkWait(body.wait)
+      const waitMs = durationMs(body.wait ?? 0)
       const holder = storedHolder(c.get('caller'), body.holder)
       const grant = (signal: AbortSignal) => belfry.locks.grant(name, { ...body, holder, signal })
       const acquire = () => (waitMs === 0 ? grant(c.req.raw.signal) : whileConnected(c, grant))
@@ -112,7 +113,7 @@ function holderRoutes(belfry: Belfry): readonly Route[] {
       ...{ method: 'delete', path: PATH, id: 'releaseLock', tag: TAG, role: 'operator' },
       summary: 'Releases a lock.',
       query: z.strictObject({
-        token: z.coerce.number({ error: 'it must be the token from acquiring' }).int(),
+        token: digits(0, Number.MAX_SAFE_INTEGER).meta({ description: 'The token from acquiring.' }),
         holder: holder.exactOptional(),
       }),
       answers: { 204: { description: 'Released.' } },
@@ -129,7 +130,7 @@ function holderRoutes(belfry: Belfry): readonly Route[] {
 
 function resetRoute(belfry: Belfry): Route {
   return route({
-    ...{ method: 'post', path: `${PATH}/reset`, id: 'resetLock', tag: TAG, role: 'admin' },
+    ...{ method: 'post', path: `${PATH}/reset`, id: 'resetLock', tag: TAG, role: 'admin', idempotent: true },
     summary: 'Takes a lock from all its holders. A run that held it is fenced and taken over.',
     body: z.strictObject({}),
     optionalBody: true,

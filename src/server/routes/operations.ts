@@ -5,7 +5,6 @@ import type { Belfry } from '../../belfry.js'
 import { systemClock } from '../../core/clock.js'
 import { BelfryError } from '../../core/errors.js'
 import { breather, inTurns } from '../../core/in-turns.js'
-import type { RunQuery } from '../../core/store.js'
 import { problem } from '../http/problem.js'
 import { json, type Reply } from '../http/reply.js'
 import { type Route, route, type ServerContext } from '../http/route.js'
@@ -15,7 +14,7 @@ import type { Caller } from '../security/caller.js'
 import { isVisible, visiblePrefix } from '../security/visibility.js'
 import { LOOK } from '../shapes/list.js'
 import { newOperation, operationResource, toOperationResource } from '../shapes/operation.js'
-import { retryWithin, visibleQuery } from './runs.js'
+import { type ChosenQuery, retryWithin, visibleQuery } from './runs.js'
 
 const TAG = 'operations'
 const PATH = '/v1/operations/{id}'
@@ -32,7 +31,7 @@ export const accepted = {
 export function operationRoutes(belfry: Belfry, operations: Operations): readonly Route[] {
   return [
     route({
-      ...{ method: 'post', path: '/v1/operations', id: 'startOperation', tag: TAG, role: 'operator' },
+      ...{ method: 'post', path: '/v1/operations', id: 'startOperation', tag: TAG, role: 'operator', idempotent: true },
       summary: 'Cancels or retries all runs that match, or pauses or resumes all schedules under a prefix.',
       body: newOperation,
       answers: { 202: accepted },
@@ -50,7 +49,14 @@ export function operationRoutes(belfry: Belfry, operations: Operations): readonl
       handle: async (c) => json(toOperationResource(await seenOperation(c, operations))),
     }),
     route({
-      ...{ method: 'post', path: `${PATH}/cancel`, id: 'cancelOperation', tag: TAG, role: 'operator' },
+      ...{
+        method: 'post',
+        path: `${PATH}/cancel`,
+        id: 'cancelOperation',
+        tag: TAG,
+        role: 'operator',
+        idempotent: true,
+      },
       summary: 'Ends an operation within about a second. What it has done stays done.',
       body: z.strictObject({}),
       optionalBody: true,
@@ -109,7 +115,7 @@ async function changeRuns(
   while (after !== undefined) {
     await breathe()
     signal.throwIfAborted()
-    const wanted: RunQuery | undefined = visibleQuery(c.get('caller'), { ...query, ...after, limit: BATCH })
+    const wanted: ChosenQuery | undefined = visibleQuery(c.get('caller'), { ...query, ...after, limit: BATCH })
     if (wanted === undefined) return
     const { changed, refused, next }: ManyRunsResult =
       kind === 'cancel-runs' ? await belfry.runs.cancelMany(wanted) : await retryWithin(belfry, c, wanted)

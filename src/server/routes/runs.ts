@@ -14,9 +14,9 @@ import { afterCursor, nextCursor } from '../security/cursors.js'
 import { mayUse, mustUse } from '../security/targets.js'
 import { isVisible, type Visible, visible } from '../security/visibility.js'
 import type { ParsedServerOptions } from '../server-options.js'
-import { instant, runState } from '../shapes/fields.js'
+import { instantParameter, runState } from '../shapes/fields.js'
 import { LOOK, listOf, paging } from '../shapes/list.js'
-import { meantRuns, runFilters } from '../shapes/requests.js'
+import { cancelledRuns, retriedRuns, runFilters } from '../shapes/requests.js'
 import { manyRuns, runLog, runResource, toRunResource } from '../shapes/run.js'
 
 const TAG = 'runs'
@@ -25,7 +25,7 @@ const MAX_CHANGED = 1_000
 const listQuery = z.strictObject({
   ...runFilters,
   state: z.string().exactOptional().meta({ description: 'One state, or several separated by commas.' }),
-  tick: instant.exactOptional(),
+  tick: instantParameter.exactOptional(),
   ...paging,
 })
 
@@ -78,7 +78,14 @@ function readRoutes(belfry: Belfry): readonly Route[] {
 function changeRoutes(belfry: Belfry): readonly Route[] {
   return [
     route({
-      ...{ method: 'post', path: '/v1/runs/{id}/cancel', id: 'cancelRun', tag: TAG, role: 'operator' },
+      ...{
+        method: 'post',
+        path: '/v1/runs/{id}/cancel',
+        id: 'cancelRun',
+        tag: TAG,
+        role: 'operator',
+        idempotent: true,
+      },
       summary: 'Cancels a run that has not started; asks a running one to stop.',
       body: z.strictObject({}),
       optionalBody: true,
@@ -97,7 +104,7 @@ function changeRoutes(belfry: Belfry): readonly Route[] {
       },
     }),
     route({
-      ...{ method: 'post', path: '/v1/runs/{id}/retry', id: 'retryRun', tag: TAG, role: 'operator' },
+      ...{ method: 'post', path: '/v1/runs/{id}/retry', id: 'retryRun', tag: TAG, role: 'operator', idempotent: true },
       summary: 'Runs a failed, cancelled or skipped run again.',
       body: z.strictObject({}),
       optionalBody: true,
@@ -115,16 +122,16 @@ function changeRoutes(belfry: Belfry): readonly Route[] {
 
 function manyRoutes(belfry: Belfry, most: number): readonly Route[] {
   const answers = { 200: { description: 'The runs that were changed.', schema: manyRuns } }
-  const parts = { method: 'post', tag: TAG, role: 'operator', body: meantRuns, answers } as const
+  const parts = { method: 'post', tag: TAG, role: 'operator', answers, idempotent: true } as const
   return [
     route({
-      ...{ ...parts, path: '/v1/runs:cancel', id: 'cancelRuns' },
+      ...{ ...parts, path: '/v1/runs:cancel', id: 'cancelRuns', body: cancelledRuns },
       summary: 'Cancels the runs that match and have not ended, newest first, up to the limit.',
       handle: (c, { body }) =>
         changeMany(c, 'cancelRuns', withLimit(body, most), (query) => belfry.runs.cancelMany(query)),
     }),
     route({
-      ...{ ...parts, path: '/v1/runs:retry', id: 'retryRuns' },
+      ...{ ...parts, path: '/v1/runs:retry', id: 'retryRuns', body: retriedRuns },
       summary: 'Retries the runs that match and failed, were cancelled or skipped, newest first, up to the limit.',
       handle: (c, { body }) =>
         changeMany(c, 'retryRuns', withLimit(body, most), (query) => retryWithin(belfry, c, query)),
@@ -133,7 +140,7 @@ function manyRoutes(belfry: Belfry, most: number): readonly Route[] {
 }
 
 /** Retries as many runs as the caller's quota of unfinished runs has room for. */
-export async function retryWithin(belfry: Belfry, c: ServerContext, query: RunQuery): Promise<ManyRunsResult> {
+export async function retryWithin(belfry: Belfry, c: ServerContext, query: ChosenQuery): Promise<ManyRunsResult> {
   const caller = c.get('caller')
   const places = await c.env.usage.reserve(caller, 'runs', query.limit)
   let made = places.granted
@@ -148,7 +155,10 @@ export async function retryWithin(belfry: Belfry, c: ServerContext, query: RunQu
   }
 }
 
-type Selection = z.output<typeof meantRuns>
+type Selection = z.output<typeof cancelledRuns | typeof retriedRuns>
+
+/** A query of `visibleQuery` that says whether it means every run. */
+export type ChosenQuery = RunQuery & { readonly all?: boolean }
 
 /** Refuses a limit above `most`, the service's own. */
 function withLimit({ limit, ...selection }: Selection, most: number): Selection & { readonly limit: number } {
@@ -164,10 +174,10 @@ async function changeMany(
   c: ServerContext,
   list: keyof typeof BULK_ACTIONS,
   { cursor, ...query }: Selection & { readonly limit: number },
-  change: (query: RunQuery) => Promise<ManyRunsResult>,
+  change: (query: ChosenQuery) => Promise<ManyRunsResult>,
 ): Promise<Reply> {
   const caller = c.get('caller')
-  const wanted = visibleQuery(caller, { ...query, ...(await afterCursor(c, list, cursor)) })
+  const wanted = visibleQuery(caller, { ...query, ...(await afterCursor(c, list, cursor, '/cursor')) })
   if (wanted === undefined) return json({ changed: [], refused: 0, nextCursor: null })
   const { changed, refused, next } = await change(wanted)
   if (changed.length > 0) {
@@ -187,7 +197,7 @@ async function seenRun(belfry: Belfry, c: ServerContext): Promise<Visible<Run>> 
 }
 
 /** The query with what the caller may see; undefined when that is nothing. The page then ends where visible runs do. */
-export function visibleQuery(caller: Caller, query: RunQuery): RunQuery | undefined {
+export function visibleQuery<Query extends RunQuery>(caller: Caller, query: Query): Query | undefined {
   const { prefix } = caller
   if (prefix === undefined) return { ...query, look: LOOK }
   const { schedule } = query

@@ -37,9 +37,6 @@ function previewRoute(belfry: Belfry): Route {
     body: previewOf,
     answers: { 200: { description: 'The ticks.', schema: preview } },
     handle: async (c, { body: { id, schedule, ...options } }) => {
-      if ((id === undefined) === (schedule === undefined)) {
-        throw problem(422, 'BODY_INVALID', 'give either an id or a schedule')
-      }
       c.env.cpu.charge(c.get('caller'), previewMs(options, schedule?.times !== undefined || id !== undefined))
       const known = id === undefined ? undefined : await visibleSchedule(belfry, c, id)
       const ticks = await belfry.schedules.preview(id ?? schedule ?? {}, options)
@@ -76,7 +73,14 @@ function describe({ cron, every, at, timezone, dst }: z.output<typeof scheduleIn
 
 function applyRoute(belfry: Belfry, { limits }: ParsedServerOptions): Route {
   return route({
-    ...{ method: 'post', path: '/v1/schedules:apply', id: 'applySchedules', tag: TAG, role: 'operator' },
+    ...{
+      method: 'post',
+      path: '/v1/schedules:apply',
+      id: 'applySchedules',
+      tag: TAG,
+      role: 'operator',
+      idempotent: true,
+    },
     summary:
       'Creates and updates these schedules; with `prune`, removes the others. Atomic where the store has transactions.',
     body: wantedSchedules,
@@ -118,11 +122,12 @@ async function checkWanted(
   const wanted = Object.entries(schedules)
   if (wanted.length > batch) throw tooMany(wanted.length, batch)
   const rest = validBody(wantedSchedules.safeParse({ ...options, schedules: {} }))
+  const within = rest.prefix === undefined ? {} : { prefix: rest.prefix }
   const checked: z.output<typeof wantedSchedules>['schedules'] = {}
   const errors: FieldError[] = []
   const breathe = breather()
   for (const [id, schedule] of wanted) {
-    const one = wantedSchedules.safeParse({ schedules: { [id]: schedule } })
+    const one = wantedSchedules.safeParse({ schedules: { [id]: schedule }, ...within })
     if (one.success) Object.assign(checked, one.data.schedules)
     else errors.push(...fieldErrors(one.error))
     if (errors.length >= MAX_ERRORS) break

@@ -12,6 +12,7 @@ import { json } from '../http/reply.js'
 import { type Route, route, type ServerContext } from '../http/route.js'
 import { NotText, textLines } from '../http/text-lines.js'
 import type { ParsedServerOptions } from '../server-options.js'
+import { digits } from '../shapes/fields.js'
 import { imported, importProgress } from '../shapes/schedule-answers.js'
 import { type ImportCounts, LineImport } from './import-lines.js'
 
@@ -41,13 +42,7 @@ function importRoute(belfry: Belfry, { limits }: ParsedServerOptions): Route {
     summary: 'Takes any number of schedules as lines. Invalid lines are reported, and the others are written.',
     query: z.strictObject({
       name: name.exactOptional(),
-      firstLine: z.coerce
-        .number()
-        .int()
-        .min(1)
-        .max(MAX_LINE)
-        .default(1)
-        .meta({ description: 'The number of the first line sent.' }),
+      firstLine: digits(1, MAX_LINE).default(1).meta({ description: 'The number of the first line sent.' }),
     }),
     stream: { type: NDJSON, description: 'A schedule a line, with its id: {"id": "a", "every": "1h", "job": "b"}' },
     answers: { 200: { description: 'All lines were taken.', schema: imported } },

@@ -38,11 +38,12 @@ export async function nextCursor(c: ServerContext, list: List, next: string | un
   return Buffer.concat([nonce, cipher.update(text), cipher.final(), cipher.getAuthTag()]).toString('base64url')
 }
 
-/** The store's `after` from the client's cursor. */
+/** The store's `after` from the client's cursor. `pointer` says where the request has it. */
 export async function afterCursor(
   c: ServerContext,
   list: List,
   cursor: string | undefined,
+  pointer = 'cursor',
 ): Promise<{ readonly after?: string }> {
   if (cursor === undefined) return {}
   const sealed = cursor.length <= MAX_LENGTH ? Buffer.from(cursor, 'base64url') : Buffer.alloc(0)
@@ -51,7 +52,7 @@ export async function afterCursor(
   if (text !== undefined) return { after: text }
   const message = 'it does not come from this list, or it was made for a caller who sees other things'
   throw problem(400, 'REQUEST_INVALID', `cursor: ${message}`, {
-    errors: [{ pointer: 'cursor', message }],
+    errors: [{ pointer, message }],
     hint: 'leave it out to start from the first page',
   })
 }

@@ -1,7 +1,7 @@
 /** Shapes of single fields. The library's own parsers decide what is valid. */
 import { z } from 'zod'
 import type { Json } from '../../core/checks/json.js'
-import { BelfryError } from '../../core/errors.js'
+import { BelfryError, failure, quote } from '../../core/errors.js'
 import { checkName } from '../../core/names/names.js'
 import { OVERLAPS, SKIP_REASONS, WHEN_BUSY } from '../../core/policies.js'
 import { KEEPS, RUN_STATES } from '../../core/runs/run.js'
@@ -10,7 +10,7 @@ import { isAt } from '../../time/cron/nicknames.js'
 import { durationMs } from '../../time/duration.js'
 import { instantMs } from '../../time/instant.js'
 import { parseTimeline } from '../../time/timeline.js'
-import { zone } from '../../time/zone.js'
+import { type Zone, zone } from '../../time/zone.js'
 
 /** Adds one of Belfry's own parsers to a zod shape. The field error carries the message and code of the parser's error. */
 export function parsed<Shape extends z.ZodType>(shape: Shape, parse: (value: z.output<Shape>) => unknown): Shape {
@@ -51,20 +51,75 @@ export const json: z.ZodType<Json> = z.any()
 
 const TEXT_OR_NUMBER = { error: 'it must be text or a number' }
 
-export const duration = parsed(z.union([z.string(), z.number()], TEXT_OR_NUMBER), durationMs).meta({
+/** A number below this was probably meant as seconds. */
+const SECONDS_SUSPECTED = 1_000
+
+/** The milliseconds of a duration. A number that looks like seconds is refused: text says its unit. */
+export function plainDurationMs(value: string | number): number {
+  if (typeof value === 'string' || value <= 0 || value >= SECONDS_SUSPECTED) return durationMs(value)
+  throw failure(
+    'DURATION_OUT_OF_RANGE',
+    `duration ${value} looks like seconds: numbers are milliseconds; write "${value}s", or "${value}ms"`,
+  )
+}
+
+/** A duration that `parse` checks further. */
+export function durationOf(parse: (value: string | number) => unknown) {
+  return parsed(z.union([z.string(), z.number()], TEXT_OR_NUMBER), (value) => {
+    plainDurationMs(value)
+    parse(value)
+  })
+}
+
+export const duration = durationOf(durationMs).meta({
   id: 'Duration',
-  description: 'As text ("15m", "1h30m", "PT15M") or in milliseconds.',
+  description:
+    'As text ("15m", "1h30m", "PT15M") or in milliseconds, from 1,000 on: a smaller number looks like seconds.',
   examples: ['15m'],
 })
 
-/** Local times are valid too, because another field may name their zone. UTC is only used to check the text. */
-export const instant = parsed(z.union([z.string(), z.number()], TEXT_OR_NUMBER), (value) =>
-  instantMs(value, zone('UTC')),
-).meta({
+const DIGITS = /^\s*[+-]?[\d.]+\s*$/
+
+/** The library reads text of digits as unix seconds, which would be easy to confuse with milliseconds in a request. */
+export function refuseDigits(text: string): void {
+  if (!DIGITS.test(text)) return
+  throw failure('INSTANT_SYNTAX', `instant ${quote(text)} is not ISO 8601 text, such as "2026-03-01T09:00:00Z"`)
+}
+
+function instantOf(local?: Zone) {
+  return parsed(z.union([z.string(), z.number()], TEXT_OR_NUMBER), (value) => {
+    if (typeof value === 'string') refuseDigits(value)
+    instantMs(value, local)
+  })
+}
+
+export const instant = instantOf().meta({
   id: 'Instant',
   description: 'ISO 8601 text with an offset, or epoch milliseconds.',
   examples: ['2026-03-01T09:00:00Z'],
 })
+
+/** An instant of a schedule, whose `timezone` applies to text without an offset. UTC is only used to check the text. */
+export const localInstant = instantOf(zone('UTC')).meta({
+  id: 'LocalInstant',
+  description: 'ISO 8601 text, or epoch milliseconds. Text without an offset is a local time of `timezone`.',
+  examples: ['2026-03-01T09:00:00Z', '2026-03-01T09:00'],
+})
+
+/** An instant in a query, where a number arrives as digits. */
+export const instantParameter = z
+  .preprocess((given) => (typeof given === 'string' && /^-?\d{1,16}$/.test(given) ? Number(given) : given), instant)
+  .meta({ description: 'ISO 8601 text with an offset, or epoch milliseconds.' })
+
+/** A whole number in a query, in plain digits. */
+export function digits(least: number, most: number) {
+  const error = `it must be a whole number from ${least} to ${most}, in digits`
+  const read = (given: unknown) => {
+    const value = typeof given === 'string' && /^\d{1,16}$/.test(given) ? Number(given) : Number.NaN
+    return Number.isSafeInteger(value) ? value : Number.NaN
+  }
+  return z.preprocess(read, z.int({ error }).min(least, { error }).max(most, { error }))
+}
 
 /** An instant in answers: ISO 8601 in UTC with milliseconds. */
 export const time = z.string().meta({

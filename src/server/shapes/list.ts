@@ -1,4 +1,6 @@
 import { z } from 'zod'
+import { DEFAULTS } from '../../core/defaults.js'
+import { digits } from './fields.js'
 
 const MAX_LIMIT = 1_000
 
@@ -8,13 +10,9 @@ export const LOOK = 10_000
 /** Query parameters of every list. They arrive as text, so the limit is converted. */
 export const paging = {
   cursor: z.string().exactOptional().meta({ description: 'The `nextCursor` of the page before.' }),
-  limit: z.coerce
-    .number({ error: `it must be a whole number from 1 to ${MAX_LIMIT}` })
-    .int()
-    .min(1)
-    .max(MAX_LIMIT)
-    .default(100)
-    .meta({ description: `Default 100, at most ${MAX_LIMIT}.` }),
+  limit: digits(1, MAX_LIMIT)
+    .default(DEFAULTS.list.limit)
+    .meta({ description: `Default ${DEFAULTS.list.limit}, at most ${MAX_LIMIT}.` }),
 }
 
 export function listOf<Item extends z.ZodType>(item: Item) {

@@ -1,18 +1,15 @@
 /** Long work that a request starts and later requests ask about. */
 import { z } from 'zod'
-import { RUN_STATES } from '../../core/runs/run.js'
+import { CANCELLABLE, RETRYABLE } from '../../api/runs/change-many.js'
+import type { RunState } from '../../core/runs/run.js'
 import type { StoredOperation } from '../operations/stored-operation.js'
-import { iso, listed, note, runState, text, time } from './fields.js'
-import { runFilters } from './requests.js'
+import { iso, note, text, time } from './fields.js'
+import { checkChosen, choosing } from './requests.js'
 
 export const OPERATION_KINDS = ['backfill', 'cancel-runs', 'retry-runs', 'pause-schedules', 'resume-schedules'] as const
 
-const runsOf = <Kind extends string>(kind: Kind) =>
-  z.strictObject({
-    kind: z.literal(kind),
-    ...runFilters,
-    states: listed(z.array(runState).min(1), RUN_STATES.length).exactOptional(),
-  })
+const runsOf = <Kind extends string>(kind: Kind, states: readonly RunState[]) =>
+  z.strictObject({ kind: z.literal(kind), ...choosing(states) }).superRefine(checkChosen)
 
 const schedulesOf = <Kind extends string>(kind: Kind) =>
   z.strictObject({
@@ -23,8 +20,8 @@ const schedulesOf = <Kind extends string>(kind: Kind) =>
 
 export const newOperation = z
   .discriminatedUnion('kind', [
-    runsOf('cancel-runs'),
-    runsOf('retry-runs'),
+    runsOf('cancel-runs', CANCELLABLE),
+    runsOf('retry-runs', RETRYABLE),
     schedulesOf('pause-schedules'),
     schedulesOf('resume-schedules'),
   ])

@@ -1,16 +1,32 @@
 /** Shapes of request bodies, except the schedule itself. */
 
 import { z } from 'zod'
+import { CANCELLABLE, RETRYABLE } from '../../api/runs/change-many.js'
 import { DEFAULTS, LIMITS } from '../../core/defaults.js'
-import { failure } from '../../core/errors.js'
-import { RUN_STATES } from '../../core/runs/run.js'
-import { describeDuration } from '../../time/duration.js'
+import { failure, quote } from '../../core/errors.js'
+import type { RunState } from '../../core/runs/run.js'
+import { describeDuration, durationMs } from '../../time/duration.js'
 import { MAX_HOLDER } from '../security/lock-holder.js'
 import { IDEMPOTENCY_NAMESPACE } from '../security/reserved-names.js'
-import { duration, instant, json, listed, name, overlap, parsed, runState, text } from './fields.js'
+import { duration, durationOf, instant, json, listed, name, overlap, parsed, text } from './fields.js'
 import { scheduleId, scheduleInput } from './schedule.js'
 
-export const wait = duration.meta({ description: 'Wait up to this long for the run to end, at most a minute.' })
+const MAX_WAIT_MS = 60_000
+
+function waitOf(hint: string) {
+  return durationOf((value) => {
+    if (durationMs(value) <= MAX_WAIT_MS) return
+    throw failure('DURATION_OUT_OF_RANGE', `wait is ${quote(value)}, and at most a minute is allowed: ${hint}`)
+  })
+}
+
+const wait = waitOf('ask for the run later instead').meta({
+  description: 'Wait up to this long for the run to end, at most a minute.',
+})
+
+const ttl = durationOf((value) => {
+  if (durationMs(value) < 1) throw failure('DURATION_OUT_OF_RANGE', 'ttl must be longer than 0')
+}).meta({ description: `How long the lease lasts. Default ${describeDuration(DEFAULTS.lock.ttlMs)}.` })
 
 export const trigger = z
   .strictObject({
@@ -36,6 +52,9 @@ export const previewOf = z
     count: z.int().min(0).max(1_000).default(5),
     from: instant.exactOptional().meta({ description: 'Start here instead of now.' }),
   })
+  .refine(({ id, schedule }) => (id === undefined) !== (schedule === undefined), {
+    error: 'give either an id or a schedule',
+  })
   .meta({ id: 'PreviewRequest' })
 
 export const wantedSchedules = z
@@ -48,7 +67,23 @@ export const wantedSchedules = z
       .meta({ description: 'Remove the schedules under `prefix` that are not in `schedules`.' }),
     prefix: text.exactOptional().meta({ description: 'The ids that `prune` may remove; "" means all.' }),
   })
+  .superRefine(({ schedules, prune, prefix }, context) => {
+    if (prune && prefix === undefined) {
+      refuseField(context, 'prefix', 'prune needs it: it says which schedules may be removed ("" means all)')
+    }
+    const stray = prefix === undefined ? undefined : Object.keys(schedules).find((id) => !id.startsWith(prefix))
+    if (stray === undefined) return
+    context.addIssue({
+      code: 'custom',
+      path: ['schedules', stray],
+      message: `it lies outside the prefix ${quote(prefix)}`,
+    })
+  })
   .meta({ id: 'ApplyRequest' })
+
+function refuseField(context: z.RefinementCtx, field: string, message: string): void {
+  context.addIssue({ code: 'custom', path: [field], message })
+}
 
 const dedupeKey = parsed(name('key'), (key) => {
   if (!key.startsWith(IDEMPOTENCY_NAMESPACE)) return
@@ -59,6 +94,14 @@ const dedupeKey = parsed(name('key'), (key) => {
 }).meta({
   description: `At most one unfinished run of the job has a key. It may not begin with \`${IDEMPOTENCY_NAMESPACE}\`.`,
 })
+
+function checkStart(
+  { in: delay, at, key, keyFor }: { in?: unknown; at?: unknown; key?: unknown; keyFor?: unknown },
+  context: z.RefinementCtx,
+): void {
+  if (delay !== undefined && at !== undefined) refuseField(context, 'in', 'give either `in` or `at`')
+  if (keyFor !== undefined && key === undefined) refuseField(context, 'keyFor', 'it needs a `key`')
+}
 
 export const newRun = z
   .strictObject({
@@ -72,11 +115,13 @@ export const newRun = z
     priority: z.int().exactOptional(),
     wait: wait.exactOptional(),
   })
+  .superRefine(checkStart)
   .meta({ id: 'NewRun' })
 
 /** A run of a sink: an event that no schedule has caused. */
 export const newDelivery = z
   .strictObject({ ...newRun.shape, toOptions: scheduleInput.shape.toOptions })
+  .superRefine(checkStart)
   .meta({ id: 'NewDelivery' })
 
 export const runFilters = {
@@ -86,19 +131,51 @@ export const runFilters = {
   key: text.exactOptional().meta({ description: 'The exclusive key.' }),
 }
 
-export const meantRuns = z
-  .strictObject({
+const ANY_RUN = 'it names no runs: give schedule, job, sink or key, or "all": true to mean every run'
+
+/** Refuses a selection that means every run without saying so: a variable that is undefined leaves its filter out. */
+export function checkChosen(
+  { schedule, job, sink, key, all }: Partial<Record<keyof typeof runFilters, string>> & { readonly all?: boolean },
+  context: z.RefinementCtx,
+): void {
+  const isFiltered = [schedule, job, sink, key].some((filter) => filter !== undefined)
+  if (isFiltered && all === true) refuseField(context, 'all', 'it means every run, and the filters only some: give one')
+  else if (all === false) refuseField(context, 'all', 'it is true, or left out')
+  else if (!isFiltered && all === undefined) context.addIssue({ code: 'custom', path: [], message: ANY_RUN })
+}
+
+/** The fields that choose the runs of a bulk change. */
+export function choosing(states: readonly RunState[]) {
+  const state = z.enum(states, { error: `it must be one of ${states.join(', ')}` })
+  return {
     ...runFilters,
-    states: listed(z.array(runState).min(1), RUN_STATES.length).exactOptional(),
-    cursor: z.string().exactOptional(),
-    limit: z
-      .int()
-      .min(1)
-      .max(1_000)
+    all: z
+      .boolean()
       .exactOptional()
-      .meta({ description: 'Default: the most that the service allows.' }),
-  })
-  .meta({ id: 'RunSelection' })
+      .meta({ description: 'True means every run. It is needed when no filter is given, and allowed only then.' }),
+    states: listed(z.array(state).min(1), states.length)
+      .exactOptional()
+      .meta({ description: `Only runs in these states. Default: ${states.join(', ')}.` }),
+  }
+}
+
+function selection(states: readonly RunState[]) {
+  return z
+    .strictObject({
+      ...choosing(states),
+      cursor: z.string().exactOptional(),
+      limit: z
+        .int()
+        .min(1)
+        .max(1_000)
+        .exactOptional()
+        .meta({ description: 'Default: the most that the service allows.' }),
+    })
+    .superRefine(checkChosen)
+}
+
+export const cancelledRuns = selection(CANCELLABLE).meta({ id: 'CancelRunsRequest' })
+export const retriedRuns = selection(RETRYABLE).meta({ id: 'RetryRunsRequest' })
 
 const token = z.int().meta({ description: 'The token from acquiring.' })
 
@@ -106,7 +183,7 @@ export const holder = name('holder').max(MAX_HOLDER)
 
 export const acquisition = z
   .strictObject({
-    ttl: duration.exactOptional().meta({ description: `Default ${describeDuration(DEFAULTS.lock.ttlMs)}.` }),
+    ttl: ttl.exactOptional(),
     permits: z
       .int()
       .min(1)
@@ -115,7 +192,7 @@ export const acquisition = z
       .meta({
         description: `How many may hold it at once; all holders must give the same number. Default ${DEFAULTS.lock.permits}.`,
       }),
-    wait: wait
+    wait: waitOf('send the request again')
       .exactOptional()
       .meta({ description: 'Wait up to this long for the lock, at most a minute. Default: do not wait.' }),
     holder: holder.exactOptional().meta({
@@ -128,7 +205,7 @@ export const acquisition = z
 export const renewal = z
   .strictObject({
     token,
-    ttl: duration.exactOptional().meta({ description: `Default ${describeDuration(DEFAULTS.lock.ttlMs)}.` }),
+    ttl: ttl.exactOptional(),
     holder: holder.exactOptional().meta({
       description: 'With it, an expired lease that nobody else has acquired is renewed too.',
     }),
@@ -141,6 +218,7 @@ export type PreviewRequest = z.input<typeof previewOf>
 export type ApplyRequest = z.input<typeof wantedSchedules>
 export type NewRun = z.input<typeof newRun>
 export type NewDelivery = z.input<typeof newDelivery>
-export type RunSelection = z.input<typeof meantRuns>
+/** The runs of a bulk change: `cancelMany` takes unfinished states, and `retryMany` those of runs that did not succeed. */
+export type RunSelection = Omit<z.input<typeof cancelledRuns>, 'states'> & { states?: RunState[] }
 export type LockRequest = z.input<typeof acquisition>
 export type LockRenewal = z.input<typeof renewal>

@@ -6,15 +6,17 @@ import { DEFAULTS, LIMITS } from '../../core/defaults.js'
 import { BACKLOGS, MISSED_POLICIES, ON_FINISH } from '../../core/policies.js'
 import { DST_GAPS, DST_REPEATS } from '../../time/cron/cron.js'
 import { MAX_INSTANTS } from '../../time/instants.js'
+import { intervalMs } from '../../time/interval.js'
 import type { Visible } from '../security/visibility.js'
 import {
   cron,
   duration,
-  instant,
+  durationOf,
   iso,
   json,
   keep,
   listed,
+  localInstant,
   name,
   overlap,
   runState,
@@ -31,15 +33,20 @@ const FIELDS = {
     description: 'A cron expression, a nickname, "@every 1h" or "@at …". One of cron, every and at is needed.',
     examples: ['0 9 * * 1-5'],
   }),
-  every: duration,
-  at: z.union([instant, listed(z.array(instant), MAX_INSTANTS)], { error: 'it must be an instant or a list of them' }),
+  every: durationOf(intervalMs).meta({
+    description: 'An interval of at least a second, such as "15m".',
+    examples: ['15m'],
+  }),
+  at: z.union([localInstant, listed(z.array(localInstant), MAX_INSTANTS)], {
+    error: 'it must be an instant or a list of them',
+  }),
   timezone: timezone.meta({ description: 'IANA name, for cron and for instants without an offset. Default UTC.' }),
   dst: z.strictObject({
     gap: z.enum(DST_GAPS).exactOptional(),
     repeat: z.enum(DST_REPEATS).exactOptional(),
   }),
-  startsAt: instant,
-  endsAt: instant,
+  startsAt: localInstant,
+  endsAt: localInstant,
   job: name('job name').meta({ description: 'The job to run. Either this or `to` is needed.' }),
   to: name('sink name').meta({ description: 'The sink to deliver to.' }),
   toOptions: json.meta({ description: 'Options of this schedule for its sink: topic, headers, URL.' }),
@@ -48,7 +55,14 @@ const FIELDS = {
     description: `What a tick does while an earlier run is unfinished. Default ${DEFAULTS.schedule.overlap}.`,
   }),
   missed: z.union(
-    [policy, z.strictObject({ policy, within: duration.exactOptional(), max: z.int().exactOptional() })],
+    [
+      policy,
+      z.strictObject({
+        policy,
+        within: duration.exactOptional(),
+        max: z.int().min(1).max(LIMITS.missed).exactOptional(),
+      }),
+    ],
     { error: 'it must be skip, latest or all, or an object with a policy of those' },
   ),
   backlog: z.enum(BACKLOGS).meta({
@@ -56,8 +70,8 @@ const FIELDS = {
   }),
   deadline: duration,
   jitter: duration,
-  times: z.int().min(1),
-  priority: z.int(),
+  times: z.int().min(1).max(LIMITS.times),
+  priority: z.int().min(-LIMITS.priority).max(LIMITS.priority),
   keep,
   onFinish: z.enum(ON_FINISH),
 }

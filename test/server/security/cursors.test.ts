@@ -90,7 +90,7 @@ describe.each(Object.entries(openedStores))('on %s', (_, open) => {
       const pages: Record<string, unknown> = {}
       for (const path of QUERIES) pages[path] = await pagesOf(service, path, headers)
       for (const path of ['/v1/runs:cancel', '/v1/runs:retry']) {
-        for (const filter of [{}, { schedule: 'b/x0' }, { job: 'b/job' }]) {
+        for (const filter of [{ all: true }, { schedule: 'b/x0' }, { job: 'b/job' }]) {
           const response = await service.ask(path, { method: 'POST', headers, body: { limit: 1, ...filter } })
           const { changed, refused, nextCursor } = (await response.json()) as List & { changed: []; refused: number }
           pages[path + JSON.stringify(filter)] = [changed.length, refused, typeof nextCursor]
@@ -132,7 +132,7 @@ describe('a cursor', () => {
           `${other}: ${other === list ? '200' : '400 REQUEST_INVALID'}`,
         )
       }
-      const body = { cursor, states: ['ready'] }
+      const body = { cursor, all: true, states: ['ready'] }
       const response = await service.ask('/v1/runs:cancel', { method: 'POST', headers: ana, body })
       expect(await outcome(response)).toBe('400 REQUEST_INVALID')
     }

@@ -169,9 +169,9 @@ describe('a lock', () => {
 describe('a batch', () => {
   it('of runs is refused above the maximum size', async () => {
     for (let at = 0; at < 30; at += 1) await belfry.enqueue('x', at)
-    const many = await ask('/v1/runs:cancel', { method: 'POST', body: { limit: 21 } })
+    const many = await ask('/v1/runs:cancel', { method: 'POST', body: { all: true, limit: 21 } })
     expect(await outcome(many)).toBe('413 BATCH_TOO_LARGE')
-    const some = await ask('/v1/runs:cancel', { method: 'POST', body: {} })
+    const some = await ask('/v1/runs:cancel', { method: 'POST', body: { all: true } })
     expect(((await some.json()) as { changed: string[] }).changed).toHaveLength(20)
   })
 

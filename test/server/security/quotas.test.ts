@@ -91,7 +91,7 @@ describe.each(Object.entries(openedStores))('on %s, a quota', (_, open) => {
     expect(await outcome(await ask('POST', `/v1/runs/${runId}/cancel`, {}))).toBe('200')
     await expect.poll(trigger).toBe('202')
     expect(await outcome(await ask('POST', `/v1/runs/${runId}/retry`, {}))).toBe(OVER)
-    expect(await outcome(await ask('POST', '/v1/runs:retry', {}))).toBe(OVER)
+    expect(await outcome(await ask('POST', '/v1/runs:retry', { all: true }))).toBe(OVER)
     const stats = (await (await ask('GET', '/v1/stats')).json()) as { usage: object; due?: object }
     expect(stats.usage).toEqual({
       schedules: { count: 1, more: false },
