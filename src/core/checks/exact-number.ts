@@ -3,8 +3,8 @@ const NUMBER = /^-?(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/
 const DOUBLE_DIGITS = 17
 
 /**
- * Whether the double that a number's text is parsed to is that number. A fraction with at most 17 digits counts as exact,
- * because programs write doubles so:
+ * Whether the double that a number's text is parsed to is written as that number again. A fraction with at most 17 digits counts
+ * as exact, because programs write doubles so:
  *
  *     9007199254740992, 1e22, 0.1, 0.10000000000000001   →   true
  *     9007199254740993, 1e999, 1.000000000000000001      →   false
