@@ -84,7 +84,14 @@ describe('a store’s own diagnosis', () => {
     await store.open()
     const checks = await store.diagnose?.()
     expect(findings(checks)).toEqual([])
-    expect(checks?.map(({ name }) => name)).toEqual(['store', 'stored keys', 'eviction', 'masters', 'bloat'])
+    expect(checks?.map(({ name }) => name)).toEqual([
+      'store',
+      'stored keys',
+      'eviction',
+      'persistence',
+      'masters',
+      'bloat',
+    ])
     await store.close()
     const elsewhere = redis({ url: new URL('/99', await serverUrl('redis')).href })
     await expect(elsewhere.open()).rejects.toMatchObject({
@@ -104,6 +111,20 @@ describe('a store’s own diagnosis', () => {
     expect(await about('redis_version:7.0.15\r\n')).toBe('Redis 7.0.15, one shard')
     expect(await about(valkey, valkey)).toBe('Valkey 8.0.1, 2 shards')
     expect(await about('redis_version:7.2.4\r\n', valkey)).toBe('Redis 7.2.4 and Valkey 8.0.1, 2 shards')
+  })
+
+  it('Redis: names a server that logs no changes, also when it is opened', async () => {
+    const own = await startOwnRedis(['--appendonly', 'no'])
+    const store = redis({ url: own.url })
+    const warnings: string[] = []
+    store.onWarning?.((message) => warnings.push(message))
+    await store.open()
+    expect(warnings).toEqual([expect.stringMatching(/^this Redis server writes no log .*appendonly yes/)])
+    expect(findings(await store.diagnose?.())).toMatchObject([
+      { name: 'persistence', fix: expect.stringContaining('redis-cli config set appendonly yes') },
+    ])
+    await store.close()
+    await own.stop()
   })
 
   it('Redis: names an eviction policy, clock differences between masters, and low memory', {

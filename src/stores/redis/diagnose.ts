@@ -1,13 +1,14 @@
 /** What can be wrong with the servers: their settings, their memory, and clocks that differ between masters. */
 import type { Check, Finding } from '../../core/diagnosis.js'
 import { everywhere } from './cluster/shards.js'
-import { infoField, lookScript } from './connection/check-server.js'
+import { infoField, KEEP_LOG, keepsLog, lookScript, NO_LOG } from './connection/check-server.js'
 import { listOf, luaScript, text } from './connection/lua-script.js'
 import type { Server } from './connection/server.js'
 import keyTypesSource from './schema/key-types.lua'
 import { KEYS, type KeyName } from './schema/keys.js'
 
 interface Look {
+  readonly keepsLog: boolean
   readonly field: (name: string) => string
   /** How far the server's clock is ahead of ours, and by how much that may be off. */
   readonly aheadMs: number
@@ -33,7 +34,7 @@ export async function diagnose(server: Server): Promise<readonly Check[]> {
   const versions = [...new Set(looks.map(versionOf))]
   const shards = looks.length === 1 ? 'one shard' : `${looks.length} shards`
   const store = { name: 'store', about: `${versions.join(' and ')}, ${shards}`, findings: [] }
-  return [store, await keys(server), eviction(looks), clocks(looks), memory(looks)]
+  return [store, await keys(server), eviction(looks), persistence(looks), clocks(looks), memory(looks)]
 }
 
 /** The keys of a shard that have no name after them, by the type that Redis gives for them. */
@@ -65,6 +66,7 @@ async function look(server: Server, shard: number): Promise<Look> {
   const gotAt = server.monotonic()
   return {
     field: (name) => infoField(info, name),
+    keepsLog: keepsLog(info),
     aheadMs: serverTime * 1_000 - (sentAt + gotAt) / 2,
     unsureMs: (gotAt - sentAt) / 2,
   }
@@ -85,6 +87,15 @@ function eviction(looks: readonly Look[]): Check {
       fix: 'redis-cli config set maxmemory-policy noeviction, and the same in redis.conf',
     }))
   return { name: 'eviction', about: `maxmemory-policy ${policies.join(' and ')}`, findings }
+}
+
+function persistence(looks: readonly Look[]): Check {
+  const without = looks.filter((each) => !each.keepsLog).length
+  return {
+    name: 'persistence',
+    about: without === 0 ? 'changes are logged' : `${without} of ${looks.length} servers log no changes`,
+    findings: without === 0 ? [] : [{ what: NO_LOG, fix: KEEP_LOG }],
+  }
 }
 
 function clocks(looks: readonly Look[]): Check {

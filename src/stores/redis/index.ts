@@ -38,6 +38,7 @@ export function redisStore(options: RedisOptions, { handTurned = false, shifted 
     ...{ link, prefix, clock, timeoutMs, waitReplicas, announce: wakes.announce },
     clockKind: handTurned ? 'handTurned' : shifted ? 'shifted' : 'server',
   })
+  const warned = new Set<(message: string) => void>()
   let subscription: Subscription | undefined
   const watch = new SubscriptionWatch({
     clock,
@@ -57,16 +58,24 @@ export function redisStore(options: RedisOptions, { handTurned = false, shifted 
     keyPrefix: prefix,
     supports: { transactions: false, wakeups: true, durable: true, shared: true },
     subscribe: wakes.subscribe,
+    onWarning(listener) {
+      warned.add(listener)
+      return () => {
+        warned.delete(listener)
+      }
+    },
     ...(handTurned || shifted || clock !== systemClock
       ? {}
       : { reopen: () => reopen(options, { prefix, shards: server.shards, waitReplicas, timeoutMs }) }),
     async open() {
       if (server.isOpen) return
       await openLink(link, clock, server.limitMs, prefix)
-      await checkServer(server, firstShard(prefix), link.isCluster)
+      const warning = await checkServer(server, firstShard(prefix), link.isCluster)
       const agreed = await agreeOnShards(server, shards, link.isCluster ? CLUSTER_SHARDS : 1)
       const keys = shardKeys(prefix, agreed.shards)
-      await Promise.all(keys.slice(1).map((key) => checkServer(server, key, link.isCluster)))
+      const others = await Promise.all(keys.slice(1).map((key) => checkServer(server, key, link.isCluster)))
+      const said = [warning, ...others].find((each) => each !== undefined)
+      if (said !== undefined) for (const listener of warned) listener(said)
       channel = agreed.channel
       subscription = await link
         .listen(channel, heard, () => wakes.heard(EVERYTHING))

@@ -13,7 +13,8 @@ export const lookScript = luaScript({
 
 const OLDEST = [6, 2] as const
 
-export async function checkServer(server: Server, key: string, asCluster: boolean): Promise<void> {
+/** Returns a warning if the server forgets what it has acknowledged. */
+export async function checkServer(server: Server, key: string, asCluster: boolean): Promise<string | undefined> {
   const { info, now } = await server.callAt(lookScript, key, {})
   const field = (name: string) => infoField(info, name)
   if (field('role') === 'slave') {
@@ -25,6 +26,17 @@ export async function checkServer(server: Server, key: string, asCluster: boolea
   checkVersion(field('redis_version'))
   checkPolicy(field('maxmemory_policy') || 'noeviction')
   server.time.heard(now)
+  return keepsLog(info) ? undefined : `${NO_LOG}: ${KEEP_LOG}`
+}
+
+export const NO_LOG =
+  'this Redis server writes no log of its changes (appendonly no): a restart loses schedules, runs and locks since its last snapshot, or all of them'
+export const KEEP_LOG =
+  'redis-cli config set appendonly yes, and the same in redis.conf; docs/redis.md has what each setting may lose'
+
+/** A server that does not say is believed. */
+export function keepsLog(info: string): boolean {
+  return infoField(info, 'aof_enabled') !== '0'
 }
 
 /** A field of INFO, or an empty text. */
