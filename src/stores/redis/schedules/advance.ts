@@ -165,15 +165,24 @@ function planned(server: Server, shard: number, due: Due, { plan, lookaheadMs }:
   const { target, priority, keep, key } = schedule.definition
   const run = { origin: 'tick', schedule: id, target, priority, keep, key } as const
   return {
-    ...{ id, from: due.text.slice(0, due.text.indexOf('\n')), to: firstLine(moved), unfinished },
-    ...{ dueAt: moved.dueAt, goesAt: goesAt(moved), retractThrough: made.retractThrough },
+    id,
+    from: due.text.slice(0, due.text.indexOf('\n')),
+    to: firstLine(moved),
+    unfinished,
+    dueAt: moved.dueAt,
+    goesAt: goesAt(moved),
+    retractThrough: made.retractThrough,
     cancelsUnfinished: made.cancelUnfinished,
-    ...{ run: madeRun(run, keyElsewhere(server, shard, key)), options: targetOptions(target) ?? '' },
+    run: madeRun(run, keyElsewhere(server, shard, key)),
+    options: targetOptions(target) ?? '',
     // A tick is unique by its instant: while its run is known, and behind the cursor for ever.
     ticks: made.ticks
       .filter(({ at }) => at > schedule.cursor)
       .map(({ at, readyAt, startBy, byDeadline, waits }) => ({
-        ...{ at, readyAt, startBy, byDeadline },
+        at,
+        readyAt,
+        startBy,
+        byDeadline,
         mayBeKnown: at <= schedule.createdAt || undefined,
         waits: waits || undefined,
       })),
