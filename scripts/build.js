@@ -26,7 +26,6 @@ const bundle = await rolldown({
 await bundle.write({
   dir: `${root}dist`,
   format: 'esm',
-  sourcemap: true,
   preserveModules: true,
   preserveModulesRoot: 'src',
   // A function instead of a pattern: the pattern drops a text's extension, so that claim.sql and claim.ts would

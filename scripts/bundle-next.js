@@ -19,5 +19,5 @@ const bundle = await rolldown({
   external: (id, _importer, isFile) =>
     (isFile || !/^(\.|cronstrue\/)/.test(id)) && !inside.some((path) => path.test(id)),
 })
-await bundle.write({ file, format: 'esm', sourcemap: true, codeSplitting: false })
+await bundle.write({ file, format: 'esm', codeSplitting: false })
 await bundle.close()

@@ -4,6 +4,7 @@ import type { Belfry } from '../belfry.js'
 import { systemClock } from '../core/clock.js'
 import { errorRecord } from '../core/errors.js'
 import type { AuditTrail } from './audit/audit-trail.js'
+import { nothingAt, pathBelow } from './http/base-path.js'
 import { problem, problemReply, toProblem } from './http/problem.js'
 import { type Reply, toResponse } from './http/reply.js'
 import { logRequest } from './http/request-log.js'
@@ -38,17 +39,18 @@ export function app(
   const usage = new Usage(belfry)
   const pace = new ImportPace()
   const toHandler = handlerMaker(options, guarding)
-  const hono = new Hono<ServerEnv>().basePath(options.basePath)
+  const hono = new Hono<ServerEnv>({ getPath: (request, at) => pathBelow(at?.env?.basePath ?? '', request) })
   mount(hono, allRoutes(belfry, options, trail, operations), { belfry, options }, toHandler)
   const notFound = toHandler(async (c) => {
-    throw problem(404, 'NOT_FOUND', `there is nothing at ${c.req.path.slice(0, 200)}`)
+    throw nothingAt(new URL(c.req.url).pathname, c.env.basePath)
   })
   hono.notFound((c) => notFound(c, async () => {}) as Promise<Response>)
   const origins = gateOf(options.authorise)?.origins ?? []
   return (request, info) => {
     const preflight = preflightReply(request, origins)
     if (preflight !== undefined) return toResponse(withCors(preflight, request, origins), info.secure)
-    return hono.fetch(request, { audit, authorise, closing, concurrency, cpu, info, pace, secret, usage })
+    const { basePath = options.basePath } = info
+    return hono.fetch(request, { audit, authorise, basePath, closing, concurrency, cpu, info, pace, secret, usage })
   }
 }
 
@@ -74,7 +76,7 @@ function handlerMaker({ log, authorise }: ParsedServerOptions, { pass, passOpen 
         if (found.code === 'INTERNAL') {
           log.error({ method: c.req.method, path: c.req.path, err: errorRecord(error) }, 'a request failed')
         }
-        reply = problemReply(found, c.req.path)
+        reply = problemReply(found, new URL(c.req.url).pathname)
       }
       logRequest(log, systemClock, c, reply.status, startedAt)
       return toResponse(withCors(reply, c.req.raw, origins), c.env.info.secure)

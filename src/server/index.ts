@@ -7,6 +7,13 @@ import type { RequestInfo } from './security/caller.js'
 import { parseServerOptions, type ServerOptions } from './server-options.js'
 
 export { type FieldError, Problem, type ProblemOptions, problem, type ServiceCode } from './http/problem.js'
+export {
+  type NodeHandler,
+  type NodeRequest,
+  type NodeResponse,
+  type RequestExtras,
+  toNodeHandler,
+} from './node-handler.js'
 export { type AuthoriseOptions, type TokenAuthorise, tokenAuthorise } from './security/authorise.js'
 export type { Audit, Authorise, Caller, RequestInfo, ServiceRole } from './security/caller.js'
 export { type NewToken, type TokenInfo, Tokens } from './security/tokens.js'

@@ -31,6 +31,8 @@ export type Method = 'get' | 'post' | 'put' | 'patch' | 'delete'
 export interface ServerEnv {
   readonly Bindings: {
     readonly info: RequestInfo
+    /** The path below which the routes are. */
+    readonly basePath: string
     readonly audit: Audit
     readonly authorise: Authorise
     readonly concurrency: ConcurrencyLimits

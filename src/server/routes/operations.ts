@@ -79,8 +79,7 @@ export function soon({ ended }: Started): Promise<StoredOperation | undefined> {
 }
 
 export function answerAccepted(c: ServerContext, operation: StoredOperation): Reply {
-  const base = new URL(c.req.url).pathname.split('/v1/')[0] ?? ''
-  return json(toOperationResource(operation), 202, { location: `${base}/v1/operations/${operation.id}` })
+  return json(toOperationResource(operation), 202, { location: `${c.env.basePath}/v1/operations/${operation.id}` })
 }
 
 async function seenOperation(c: ServerContext, operations: Operations): Promise<StoredOperation> {

@@ -25,7 +25,7 @@ export function allRoutes(
   trail: AuditTrail,
   operations: Operations,
 ): readonly Route[] {
-  const { basePath, authorise } = options
+  const { authorise } = options
   const routes = [
     ...scheduleRoutes(belfry),
     ...scheduleActionRoutes(belfry, operations),
@@ -39,7 +39,7 @@ export function allRoutes(
     ...storeRoutes(belfry),
     eventsRoute(belfry),
     ...serviceRoutes(belfry, trail),
-    ...sessionRoutes(gateOf(authorise), basePath),
+    ...sessionRoutes(gateOf(authorise)),
   ]
-  return [...routes, openApiRoute(routes, basePath)]
+  return [...routes, openApiRoute(routes)]
 }

@@ -101,7 +101,7 @@ function createSchedule(belfry: Belfry): Route {
       )
       const { id } = schedule
       await c.env.audit(caller, 'schedule.put', id, CREATED)
-      return answer(c, schedule, 201, { location: `${c.req.path}/${encodeURIComponent(id)}` })
+      return answer(c, schedule, 201, { location: `${c.env.basePath}${c.req.path}/${encodeURIComponent(id)}` })
     },
   })
 }

@@ -94,18 +94,18 @@ function readinessRoute(belfry: Belfry): Route {
 }
 
 /** Serves the OpenAPI document, which describes the other routes and this one. */
-export function openApiRoute(others: readonly Route[], basePath: string): Route {
+export function openApiRoute(others: readonly Route[]): Route {
   const self: Route = route({
     ...{ method: 'get', path: '/openapi.json', id: 'getOpenApi', tag: TAG },
     summary: 'This document.',
     answers: { 200: { description: 'OpenAPI 3.1.', schema: z.record(z.string(), z.unknown()) } },
-    handle: () => content(document(), 'application/json'),
+    handle: (c) => content(document(c.env.basePath), 'application/json'),
   })
   // The document is built once, because building takes milliseconds and its requests need no authentication.
-  let built: string | undefined
-  const document = (): string => {
-    built ??= JSON.stringify(openApi([...others, self], basePath))
-    return built
+  let built: { readonly basePath: string; readonly text: string } | undefined
+  const document = (basePath: string): string => {
+    if (built?.basePath !== basePath) built = { basePath, text: JSON.stringify(openApi([...others, self], basePath)) }
+    return built.text
   }
   return self
 }

@@ -31,8 +31,8 @@ const login = z
   })
   .meta({ id: 'Login' })
 
-export function sessionRoutes(gate: Gate | undefined, basePath: string): readonly Route[] {
-  return gate === undefined ? [callerRoute()] : [callerRoute(), ...loginRoutes(gate, basePath)]
+export function sessionRoutes(gate: Gate | undefined): readonly Route[] {
+  return gate === undefined ? [callerRoute()] : [callerRoute(), ...loginRoutes(gate)]
 }
 
 function callerRoute(): Route {
@@ -45,7 +45,7 @@ function callerRoute(): Route {
 }
 
 /** Mounted only if the service authenticates by its own tokens: a host app that authenticates callers has its own sessions. */
-function loginRoutes(gate: Gate, basePath: string): readonly Route[] {
+function loginRoutes(gate: Gate): readonly Route[] {
   return [
     route({
       method: 'post',
@@ -63,7 +63,7 @@ function loginRoutes(gate: Gate, basePath: string): readonly Route[] {
       },
       handle: async (c, { body }) => {
         const value = await gate.logIn(c.req.raw, c.env.info, body.token)
-        return noContent({ 'set-cookie': sessionCookie(value, basePath, isSecure(c.env.info)) })
+        return noContent({ 'set-cookie': sessionCookie(value, c.env.basePath, isSecure(c.env.info)) })
       },
     }),
     route({
@@ -79,7 +79,7 @@ function loginRoutes(gate: Gate, basePath: string): readonly Route[] {
         gate.checkPage(c.req.raw)
         const cookie = sessionOf(c.req.raw)
         if (cookie !== undefined) await gate.logOut(cookie)
-        return noContent({ 'set-cookie': endedCookie(basePath, isSecure(c.env.info)) })
+        return noContent({ 'set-cookie': endedCookie(c.env.basePath, isSecure(c.env.info)) })
       },
     }),
   ]

@@ -35,6 +35,8 @@ export interface RequestInfo {
   readonly remoteAddress?: string
   /** Whether the client's connection uses TLS. */
   readonly secure?: boolean
+  /** The path under which a router has mounted the server. Default: the option `basePath`. */
+  readonly basePath?: string
   /** The whole body, if the HTTP server has read it already. The routes then read this instead of the request's body. */
   readonly body?: Uint8Array
 }
