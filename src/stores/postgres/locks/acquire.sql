@@ -112,15 +112,15 @@ create or replace function belfry.grant_free_locks(
   asking belfry.acquisition[], names text[], proof_number integer, now_us bigint
 ) returns setof belfry.leases language plpgsql as $$
 declare
-  free_names text[] := array(
-    select n.name from belfry.lock_names n
-    where n.name = any (names)
-      and not exists (select 1 from belfry.leases l where l.name = n.name)
-      and not exists (select 1 from belfry.waited_for w where w.name = n.name));
+  free_names text[];
   new_token bigint;
 begin
-  select greatest(max(n.last_token) + 1, now_us, (select max(a.floor) from unnest(asking) a)) into new_token
-  from belfry.lock_names n where n.name = any (free_names);
+  select array_agg(n.name), greatest(max(n.last_token) + 1, now_us, (select max(a.floor) from unnest(asking) a))
+  into free_names, new_token
+  from belfry.lock_names n
+  where n.name = any (names)
+    and not exists (select 1 from belfry.leases l where l.name = n.name)
+    and not exists (select 1 from belfry.waited_for w where w.name = n.name);
   update belfry.lock_names n set last_token = new_token where n.name = any (free_names);
   return query
   insert into belfry.leases as l (name, holder, token, acquired_at, expires_at, instance, proof)

@@ -11,17 +11,17 @@ create or replace function belfry.release_locks(
 ) language plpgsql as $$
 declare
   now_us bigint;
-  names text[] := array(select r.name from unnest(releases) r);
-  holders text[] := array(select r.holder from unnest(releases) r);
-  holds bigint[] := array(select r.min_hold_ms from unnest(releases) r);
+  names text[];
+  holders text[];
+  holds bigint[];
   waited_names text[];
   schedules text[] := array[]::text[];
   is_any_kept boolean := false;
-  place integer;
   waiter text;
   passed record;
 begin
   perform belfry.durable();
+  select array_agg(r.name), array_agg(r.holder), array_agg(r.min_hold_ms) into names, holders, holds from unnest(releases) r;
   perform 1 from belfry.lock_names n where n.name = any (names) order by n.name for update;
   now_us := belfry.now_us();
   with freed as (
@@ -31,7 +31,8 @@ begin
     returning l.name
   )
   select coalesce(array_agg(array_position(names, f.name)), '{}') into released from freed f;
-  for place in select generate_series(1, cardinality(names)) except select unnest(released) loop
+  for place in 1 .. cardinality(names) loop
+    continue when place = any (released);
     update belfry.leases l set released = true, expires_at = l.acquired_at + holds[place]
     where l.name = names[place] and l.holder = holders[place] and not l.released and l.run is null;
     is_any_kept := is_any_kept or found;

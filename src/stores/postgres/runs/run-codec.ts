@@ -8,7 +8,6 @@ import { readRunId, runId, runNumber } from '../../../core/runs/run-id.js'
 import { fromText, targetName, targetOf, targetOptions, toText } from '../../../core/runs/stored-text.js'
 import type { Unfinished } from '../../../core/schedules/plan.js'
 import type { Settlement, SkippedRun, Stamp } from '../../../core/store.js'
-import type { Row } from '../connection/database.js'
 import { columnsOf, flag, integer, json, listOf, optional, type RowCodec, text, word } from '../schema/sql-function.js'
 
 /** A JSON value as stored text. */
@@ -16,68 +15,68 @@ export const stored = { decode: (value: string | null): Json => fromText(value ?
 
 /** A run's mark: a bigint in its table, hexadecimal digits in its id. */
 export const mark = {
-  ...integer,
+  ...text,
   encode: (digits: string): unknown => Number.parseInt(digits, 16),
-  decode: (value: string | null): string => Number(value).toString(16).padStart(12, '0'),
+  select: (column: string) => `pg_catalog.lpad(pg_catalog.to_hex(${column}), 12, '0')`,
 }
 
-/** What others see of a run. */
-const columns = columnsOf({
+/** Columns that members of a run are made of. */
+const parts = columnsOf({
   id: integer,
   mark,
   target: text,
   options: optional(text),
-  origin: word<Origin>(),
-  schedule: optional(text),
-  tick: optional(integer),
-  backfill: optional(text),
-  payload: stored,
-  priority: integer,
-  keep: word<Keep>(),
   key: optional(text),
   keyLimit: optional(integer),
   keyWhenBusy: optional(word<RunKey['whenBusy']>()),
-  dedupe: optional(text),
-  state: word<RunState>(),
-  waitsFor: { ...optional(word<WaitsFor>()), select: (column: string) => `nullif(${column}, 'nothing')` },
-  reason: optional(word<SkipReason>()),
-  createdAt: integer,
-  readyAt: integer,
-  startBy: optional(integer),
-  attempt: integer,
-  failures: integer,
-  takeovers: integer,
-  token: optional(integer),
-  instance: optional(text),
-  startedAt: optional(integer),
-  finishedAt: optional(integer),
-  cancelRequested: flag,
   result: optional(stored),
-  error: optional(json<ErrorRecord>()),
 })
 
-export const runCodec: RowCodec<Run> = { select: columns.select, read: toRun }
+/** Columns that are members of a run. */
+const members = columnsOf(
+  {
+    origin: word<Origin>(),
+    schedule: optional(text),
+    tick: optional(integer),
+    backfill: optional(text),
+    payload: stored,
+    priority: integer,
+    keep: word<Keep>(),
+    dedupe: optional(text),
+    state: word<RunState>(),
+    waitsFor: { ...optional(word<WaitsFor>()), select: (column: string) => `nullif(${column}, 'nothing')` },
+    reason: optional(word<SkipReason>()),
+    createdAt: integer,
+    readyAt: integer,
+    startBy: optional(integer),
+    attempt: integer,
+    failures: integer,
+    takeovers: integer,
+    token: optional(integer),
+    instance: optional(text),
+    startedAt: optional(integer),
+    finishedAt: optional(integer),
+    cancelRequested: flag,
+    error: optional(json<ErrorRecord>()),
+  },
+  parts.width,
+)
 
-function toRun(row: Row): Run {
-  const {
-    id,
-    mark: digits,
-    target,
-    options,
-    key,
-    keyLimit = 1,
-    keyWhenBusy = 'wait',
-    result,
-    ...run
-  } = columns.read(row)
-  return {
-    ...run,
-    id: runId(id, digits),
-    target: targetOf(target, options ?? null),
-    ...(key === undefined ? {} : { key: { name: key, limit: keyLimit, whenBusy: keyWhenBusy } }),
-    // What a transaction committed shows when the run has ended.
-    ...(result === undefined || run.state !== 'succeeded' ? {} : { result }),
-  }
+/** What others see of a run. */
+export const runCodec: RowCodec<Run> = {
+  select: (alias) => `${parts.select(alias)}, ${members.select(alias)}`,
+  read: (row) => {
+    const { id, mark: digits, target, options, key, keyLimit = 1, keyWhenBusy = 'wait', result } = parts.read(row)
+    const run = members.read(row)
+    // A copy of so many members by `...` would take longer than all the reading.
+    return Object.assign(
+      run,
+      { id: runId(id, digits), target: targetOf(target, options ?? null) },
+      key === undefined ? {} : { key: { name: key, limit: keyLimit, whenBusy: keyWhenBusy } },
+      // What a transaction committed shows when the run has ended.
+      result === undefined || run.state !== 'succeeded' ? {} : { result },
+    )
+  },
 }
 
 interface ToldSkip extends Pick<SkippedRun, 'id' | 'origin' | 'reason'> {

@@ -99,8 +99,14 @@ export interface RowCodec<Value> {
   readonly read: (row: Row) => Value
 }
 
-/** Columns by name: `createdAt` is the column `created_at`. The one list says what is selected, and how it is read. */
-export function columnsOf<Gives extends Columns>(gives: Gives): RowCodec<Values<Gives>> & { readonly width: number } {
+/**
+ * Columns by name: `createdAt` is the column `created_at`. The one list says what is selected, and how it is read: from rows
+ * in which they begin behind `before` others.
+ */
+export function columnsOf<Gives extends Columns>(
+  gives: Gives,
+  before = 0,
+): RowCodec<Values<Gives>> & { readonly width: number } {
   const columns = Object.entries(gives)
   return {
     width: columns.length,
@@ -108,7 +114,7 @@ export function columnsOf<Gives extends Columns>(gives: Gives): RowCodec<Values<
     read: (row) => {
       const values: Record<string, unknown> = {}
       for (const [at, [name, { decode, isOptional }]] of columns.entries()) {
-        const value = row[at] ?? null
+        const value = row[before + at] ?? null
         if (value !== null || !isOptional) values[name] = decode(value)
       }
       return values as Values<Gives>
