@@ -12,7 +12,7 @@ import { located } from '../../api/located.js'
 import type { BelfryClient, LeaseResource } from '../../client/index.js'
 import { BelfryError, failure } from '../../core/errors.js'
 import { describeHolders, newHolder } from '../../core/locks/holder.js'
-import { durationMs } from '../../time/duration.js'
+import { durationMs, durationText } from '../../time/duration.js'
 import type { LockExecFlags } from '../commands/lock.js'
 import { waitMs } from '../operator/wait-for-run.js'
 import { NotStarted, type SupervisedProgram, Supervisor } from '../supervisor/supervisor.js'
@@ -102,7 +102,11 @@ async function acquire(client: BelfryClient, { name, file, ttlMs, permits, patie
     for (let isFirst = true; ; isFirst = false) {
       const sentAt = machineMs()
       const wait = isFirst ? 0 : Math.max(Math.min(untilMs - sentAt, ONE_WAIT_MS), 0)
-      const lease = await client.locks.acquire(name, { ttl: ttlMs, permits, wait, holder }, signal)
+      const lease = await client.locks.acquire(
+        name,
+        { ttl: durationText(ttlMs), permits, wait: durationText(Math.ceil(wait)), holder },
+        signal,
+      )
       if (lease !== undefined) return await withKnownStart(client, { lease, sentAt }, ttlMs)
       signal.throwIfAborted()
       if (machineMs() >= untilMs) throw await refusal(client, name, patienceMs)

@@ -2,6 +2,7 @@
 import { located } from '../../api/located.js'
 import type { EnqueueOutcome, RunResource } from '../../client/index.js'
 import { failure } from '../../core/errors.js'
+import { durationText } from '../../time/duration.js'
 import { EXIT } from '../terminal/exit.js'
 import type { CommandContext } from './client-options.js'
 
@@ -16,13 +17,13 @@ export async function makeRun(
   { client, out }: CommandContext,
   what: string,
   wait: WaitFlag,
-  make: (wait: { readonly wait?: number }) => Promise<EnqueueOutcome>,
+  make: (wait: { readonly wait?: string }) => Promise<EnqueueOutcome>,
 ): Promise<void> {
   const { waitForRun, waitMs, ONE_WAIT_MS } = await import('./wait-for-run.js')
   const { runLines } = await import('../terminal/run-text.js')
   const patienceMs = wait === undefined ? 0 : located('--wait', () => waitMs(wait))
   const untilMs = performance.now() + patienceMs
-  const enqueued = await make(patienceMs === 0 ? {} : { wait: Math.min(patienceMs, ONE_WAIT_MS) })
+  const enqueued = await make(patienceMs === 0 ? {} : { wait: durationText(Math.min(patienceMs, ONE_WAIT_MS)) })
   const runId = newRunOf(what, enqueued)
   const run = wait === undefined ? enqueued.run : await waitForRun(client, runId, untilMs)
   out.one({ ...enqueued, run }, () => (run === null ? [`run ${runId}`] : runLines(run, out.style)))
