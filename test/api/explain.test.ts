@@ -1,3 +1,4 @@
+import { hostname } from 'node:os'
 import { describe, expect, it } from 'vitest'
 import type { JobOptions, Json, ScheduleInput } from '../../src/index.js'
 import { createTestBelfry, type TestOptions } from '../../src/testing/index.js'
@@ -21,12 +22,21 @@ async function hourly(
 const never = () => new Promise<never>(() => {})
 
 describe('explain', () => {
-  it('unknown-schedule: no schedule has that id', async () => {
+  it('throws like ticks() for an id that the store has never had', async () => {
     const { belfry } = await hourly()
-    expect(await belfry.schedules.explain('b', at('01:00'))).toEqual({
-      at: new Date(at('01:00')),
+    const missing = { code: 'SCHEDULE_NOT_FOUND', message: 'there is no schedule "b"' }
+    await expect(belfry.schedules.explain('b', at('01:00'))).rejects.toMatchObject(missing)
+    await expect(belfry.schedules.explain('b')).rejects.toMatchObject(missing)
+  })
+
+  it('unknown-schedule: it was removed, and the history has nothing of the instant', async () => {
+    const { belfry, advance } = await hourly()
+    await advance('61m')
+    await belfry.schedules.remove('a')
+    expect(await belfry.schedules.explain('a', at('01:30'))).toEqual({
+      at: new Date(at('01:30')),
       status: 'unknown-schedule',
-      text: 'There is no schedule "b" now.',
+      text: 'There is no schedule "a" now, and nothing is known of this instant.',
     })
   })
 
@@ -75,12 +85,12 @@ describe('explain', () => {
     await advance('65m')
     expect(await explain('01:00')).toMatchObject({
       status: 'waiting',
-      text: expect.stringMatching(/^Attempt 1 ended without success; the next may start from 2026-01-01T01:/),
+      text: expect.stringMatching(/^Attempt 1 failed: no paper. The next attempt may start from 2026-01-01T01:/),
     })
     await advance('20m')
     expect(await explain('01:00')).toMatchObject({
       status: 'failed',
-      text: 'It ran and failed after 2 attempts: no paper.',
+      text: expect.stringMatching(/^It ran and failed after 2 attempts: no paper. `belfry retry \S+` runs it again.$/),
     })
   })
 
@@ -89,7 +99,7 @@ describe('explain', () => {
     await advance('61m')
     expect(await explain('01:00')).toMatchObject({
       status: 'running',
-      text: `It is running since 2026-01-01T01:00:00Z on ${belfry.instance}, attempt 1.`,
+      text: `It is running since 2026-01-01T01:00:00Z on ${belfry.instance} (${hostname()} pid ${process.pid}), attempt 1.`,
     })
   })
 
@@ -104,20 +114,45 @@ describe('explain', () => {
   it('upcoming: the answer names what will delay the tick', async () => {
     const { belfry, explain } = await hourly()
     expect((await explain('05:00')).text).toBe('It comes at 2026-01-01T05:00:00Z.')
-    await belfry.schedules.pause('a', 'audit')
     await belfry.freeze('migration')
     expect(await explain('05:00')).toMatchObject({
       status: 'upcoming',
       text:
-        'It comes at 2026-01-01T05:00:00Z. The schedule is paused since 2026-01-01T00:00:00Z: audit. ' +
-        'Nothing starts: the store is frozen since 2026-01-01T00:00:00Z (migration).',
+        'It comes at 2026-01-01T05:00:00Z. ' +
+        'Nothing starts: the store is frozen since 2026-01-01T00:00:00Z (migration), until belfry thaw.',
     })
   })
 
-  it('upcoming: a schedule that has used up its ticks will not tick again', async () => {
-    const { advance, explain } = await hourly({ times: 1 })
-    await advance('2h')
-    expect((await explain('05:00')).text).toMatch(/The schedule has no tick left to give/)
+  it('paused: the answer has since when, the note, and what becomes of the tick', async () => {
+    const { belfry, advance, explain } = await hourly()
+    await belfry.schedules.pause('a', 'audit')
+    await advance('90m')
+    const paused = 'The schedule is paused since 2026-01-01T00:00:00Z (audit).'
+    expect(await explain('05:00')).toMatchObject({
+      status: 'paused',
+      text: `${paused} This tick comes only if it is resumed before: belfry resume "a".`,
+    })
+    expect(await explain('01:00')).toMatchObject({
+      status: 'paused',
+      text: `${paused} This tick is due, and is skipped as paused when the schedule is resumed.`,
+    })
+    const { ticks } = await belfry.schedules.ticks('a', { from: at('01:00'), to: at('02:00') })
+    expect(ticks.map(({ status }) => status)).toEqual(['paused', 'paused'])
+  })
+
+  it('finished: a schedule that has used up its ticks will not tick again', async () => {
+    const { belfry, advance, explain } = await hourly({ times: 3 })
+    await advance('4h30m')
+    const text =
+      'The schedule has given all its 3 ticks, the last at 2026-01-01T03:00:00Z, and is finished since 2026-01-01T02:59:59.300Z: ' +
+      'it has no tick left to give. It is removed when its history is, which is 7 days after by default.'
+    expect(await explain('04:00')).toMatchObject({ status: 'finished', text })
+    expect(await explain('09:00')).toMatchObject({ status: 'finished', text })
+    const { ticks } = await belfry.schedules.ticks('a', { from: at('03:00'), to: at('05:00') })
+    expect(ticks.map(({ status }) => status)).toEqual(['ran', 'finished', 'finished'])
+    const kept = await hourly({ times: 1, onFinish: 'keep' })
+    await kept.advance('2h')
+    expect((await kept.explain('04:00')).text).toMatch(/its one tick.* It stays until it is removed\.$/)
   })
 
   it('due: no instance has recorded the tick yet', async () => {
@@ -126,6 +161,14 @@ describe('explain', () => {
     expect(await explain('01:00')).toMatchObject({
       status: 'due',
       text: expect.stringMatching(/next step of any ticker/),
+    })
+    const alone = await hourly()
+    await alone.belfry.stop()
+    await alone.advance('61m')
+    const late = await alone.instance({ roles: [] }).schedules.explain('a', at('01:00'))
+    expect(late).toMatchObject({
+      status: 'due',
+      text: expect.stringMatching(/^It is due, and no live instance records/),
     })
   })
 
@@ -140,7 +183,7 @@ describe('explain', () => {
     await advance('61m')
     expect(await belfry.schedules.explain('a', at('01:00'))).toMatchObject({
       status: 'waiting',
-      text: `It is recorded and may start from 2026-01-01T01:00:00Z. ${nobody}`,
+      text: `It is recorded and may start from 2026-01-01T01:00:00Z. It is skipped if it has not started by 2026-01-01T02:00:00Z. ${nobody}`,
     })
     const worker = instance({ roles: ['run'] })
     worker.job('report', { run: () => null })
@@ -165,14 +208,31 @@ describe('explain', () => {
   it('waiting: an earlier run of the schedule, or the holder of its key, is unfinished', async () => {
     const queued = await hourly({ overlap: 'queue-all' }, { run: never, timeout: '1d' })
     await queued.advance('121m')
+    const [running] = await queued.runs('a')
     expect((await queued.explain('02:00')).text).toBe(
-      'It is recorded and waits for an earlier run of the schedule to end.',
+      `It is recorded and waits for an earlier run of the schedule to end: run ${running?.id} is running since 2026-01-01T01:00:00Z.`,
     )
+    await queued.advance('1h')
+    expect((await queued.explain('03:00')).text).toMatch(/; one other comes before it\.$/)
     const keyed = await hourly({}, { run: never, timeout: '1d', exclusive: { whenBusy: 'wait' } })
     await keyed.advance('121m')
+    const [holder] = await keyed.runs('a')
     expect((await keyed.explain('02:00')).text).toBe(
-      'It is recorded and waits for its exclusive key "job:report:null".',
+      'It is recorded and waits for its exclusive key "job:report:null". ' +
+        `It is held by run ${holder?.id} since 2026-01-01T01:00:00Z, until 2026-01-01T02:10:00Z unless it is renewed.`,
     )
+    const own = await keyed.belfry.schedules.explain('a', at('02:00'), { names: 'own' })
+    expect(own.text).toBe(
+      'It is recorded and waits for its exclusive key "job:report:null", which is held since 2026-01-01T01:00:00Z.',
+    )
+  })
+
+  it('waiting: all slots are taken', async () => {
+    const { belfry, advance, explain } = await hourly({}, { run: never, timeout: '1d' }, { concurrency: 1 })
+    await advance('61m')
+    for (let count = 0; count < 3; count += 1) await belfry.schedules.trigger('a')
+    await advance('1h')
+    expect((await explain('02:00')).text).toMatch(/It waits for a free slot: 4 runs of the job "report" are due\./)
   })
 
   it('waiting: while the store is frozen', async () => {
@@ -217,7 +277,7 @@ describe('explain', () => {
       status: 'skipped',
       reason: 'missed',
       text:
-        'Skipped: nobody was up to record it in time, and the missed policy dropped it ' +
+        'Skipped: nobody was up to record it or to start it in time, and the missed policy dropped it ' +
         '(one of 3 ticks from 2026-01-01T01:00:00Z to 2026-01-01T03:00:00Z).',
     })
     expect(await explain('04:00')).toMatchObject({ status: 'ran' })

@@ -8,7 +8,7 @@ import type { EnqueueOutcome } from '../jobs/enqueue.js'
 import type { JobCatalogue } from '../jobs/job-catalogue.js'
 import { located } from '../located.js'
 import { type ApplyOptions, type ApplyResult, applySchedules } from './apply.js'
-import { type Explanation, explain, newestTick } from './explain.js'
+import { type ExplainOptions, type Explanation, explain, newestTick } from './explain.js'
 import { type BackfillOptions, ExtraRuns, type TriggerOptions } from './extra-runs.js'
 import { foundSchedule } from './found-schedule.js'
 import { type PreviewedTick, type PreviewOptions, preview } from './preview.js'
@@ -162,11 +162,14 @@ export class Schedules {
     return preview(this.#store, what, options, this.#graceMs)
   }
 
-  /** Why a tick ran, was skipped, or has not happened yet. Default the newest past tick. */
-  async explain(id: string, at?: Instant): Promise<Explanation> {
+  /**
+   * Why a tick ran, was skipped, or has not happened yet. Default the newest past tick. Throws `SCHEDULE_NOT_FOUND` for an
+   * id that the store does not know, also not from its history.
+   */
+  async explain(id: string, at?: Instant, { names = 'all' }: ExplainOptions = {}): Promise<Explanation> {
     checkText(id, 'schedule id')
     const instant = at === undefined ? undefined : located(`explain of "${id}"`, () => instantMs(at))
-    return explain(this.#store, id, instant ?? (await newestTick(this.#store, id)))
+    return explain(this.#store, id, instant ?? (await newestTick(this.#store, id)), names)
   }
 
   /** The outcome of the schedule's last run, and how long its runs take. */

@@ -111,7 +111,8 @@ async function ticksOfRemoved(
   return { ticks, skips, ...(next === undefined ? {} : { next: new Date(next) }) }
 }
 
-async function hasTraces(store: Store, id: string): Promise<boolean> {
+/** Whether the history knows runs or skips of a schedule. */
+export async function hasTraces(store: Store, id: string): Promise<boolean> {
   const { items } = await store.runs.list({ schedule: id, limit: 1 })
   return items.length > 0 || (await store.schedules.skips(id, 0, Number.MAX_SAFE_INTEGER, 1)).length > 0
 }
@@ -127,7 +128,7 @@ const STATUSES: Readonly<Record<RunState, Tick['status']>> = {
 }
 
 function tickStatus(
-  { cursor, createdAt, anchor }: Schedule,
+  { cursor, createdAt, anchor, nextAt, pausedAt }: Schedule,
   at: number,
   now: number,
   run: Run | undefined,
@@ -135,7 +136,10 @@ function tickStatus(
 ): Happened {
   const happened = whatHappened(at, run, skips)
   if (happened !== undefined) return happened
-  if (at > cursor) return { status: at > now ? 'upcoming' : 'due' }
+  if (at > cursor) {
+    if (nextAt === undefined) return { status: 'finished' }
+    return { status: pausedAt !== undefined ? 'paused' : at > now ? 'upcoming' : 'due' }
+  }
   return { status: at <= createdAt || at <= anchor ? 'before-creation' : 'forgotten' }
 }
 

@@ -1,5 +1,6 @@
 import type { Command } from 'commander'
 import { located } from '../../api/located.js'
+import { ServiceError } from '../../client/service-error.js'
 import { failure, quote } from '../../core/errors.js'
 import { type Flags, withClient, withClientOptions } from '../operator/client-options.js'
 import { missingSchedule } from '../operator/missing.js'
@@ -30,7 +31,10 @@ Examples:
         if (schedule === undefined && at === undefined) throw await missingSchedule(client, id)
         const zone = schedule?.timezone ?? 'UTC'
         const instant = at === undefined ? undefined : await instantOf(at, zone)
-        const explanation = await client.schedules.explain(id, instant)
+        const explanation = await client.schedules.explain(id, instant).catch(async (error: unknown) => {
+          const isMissing = error instanceof ServiceError && error.code === 'SCHEDULE_NOT_FOUND'
+          throw isMissing ? await missingSchedule(client, id) : error
+        })
         if (explanation.status === 'unknown-schedule') throw await missingSchedule(client, id)
         out.one(explanation, () => [
           `${out.style.bold(wallClock(Date.parse(explanation.at), zone))}  ${explanation.status}`,

@@ -223,7 +223,11 @@ function tickRoutes(belfry: Belfry): readonly Route[] {
       }),
       answers: { 200: { description: 'The answer.', schema: explanation } },
       handle: async (c, { query: { at } }) => {
-        const { run, at: instant, ...rest } = await belfry.schedules.explain(visibleId(c), at)
+        const {
+          run,
+          at: instant,
+          ...rest
+        } = await belfry.schedules.explain(visibleId(c), at, { names: seesAll(c.get('caller')) ? 'all' : 'own' })
         return json({ at: iso(instant), ...rest, ...shownRun(c.get('caller'), run) })
       },
     }),

@@ -25,6 +25,8 @@ const TICK_STATUSES = [
   'skipped',
   'upcoming',
   'due',
+  'paused',
+  'finished',
   'forgotten',
 ] as const
 

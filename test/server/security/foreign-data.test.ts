@@ -196,7 +196,7 @@ describe('no answer holds data of others', () => {
     expect(await foreignState(service)).toEqual(before)
     // Proves that the requests reach their routes.
     const served = [...seen.values()].filter((statuses) => [...statuses].some((status) => status < 300)).length
-    expect(served).toBeGreaterThanOrEqual({ worker: 2, viewer: 14 }[kind] ?? 24)
+    expect(served).toBeGreaterThanOrEqual({ worker: 2, viewer: 14 }[kind] ?? 23)
   })
 })
 
