@@ -23,7 +23,7 @@ import { openedOnUse } from './engine/store/opened-on-use.js'
 
 export type { Belfry } from './api/belfry.js'
 
-export function createBelfry(options: BelfryOptions): Belfry {
+export function createBelfry<Tx>(options: BelfryOptions<Tx>): Belfry<Tx> {
   return compose(parseOptions(options))
 }
 

@@ -19,7 +19,17 @@ export type { PreviewOptions } from './api/schedules/preview.js'
 export type { PutManyOptions, PutRefusal } from './api/schedules/put-many.js'
 export type { PutOutcome } from './api/schedules/put-outcome.js'
 export type { RecentRuns } from './api/schedules/recent-runs.js'
-export type { MissedOptions, ScheduleInput } from './api/schedules/schedule-input.js'
+export type {
+  CronTimeline,
+  InstantsTimeline,
+  IntervalTimeline,
+  JobTarget,
+  MissedOptions,
+  ScheduleFields,
+  ScheduleInput,
+  ScheduleOptions,
+  SinkTarget,
+} from './api/schedules/schedule-input.js'
 export type { ScheduleView } from './api/schedules/schedule-view.js'
 export type {
   AddOptions,

@@ -45,7 +45,7 @@ export interface BelfryParts {
   readonly stuckParts: () => readonly string[]
 }
 
-export class Belfry implements AsyncDisposable {
+export class Belfry<Tx = unknown> implements AsyncDisposable {
   readonly schedules: Schedules
   readonly runs: Runs
   readonly locks: Locks
@@ -71,15 +71,18 @@ export class Belfry implements AsyncDisposable {
   }
 
   /** Defines a job. Types flow from its schema to the handler and to `enqueue`. */
-  job<Schema extends StandardSchema>(
+  job<Schema extends StandardSchema, Result = unknown>(
     name: string,
-    options: JobOptions<OutputOf<Schema>> & { readonly payload: Schema },
-  ): Job<InputOf<Schema>>
-  job<Payload = Json>(
+    options: JobOptions<OutputOf<Schema>, Result, Tx> & { readonly payload: Schema },
+  ): Job<InputOf<Schema>, Result>
+  job<Payload = Json, Result = unknown>(
     name: string,
-    options: JobOptions<Payload> & { readonly payload?: undefined },
-  ): Job<null extends Payload ? Payload | undefined : Payload>
-  job(name: string, options: JobOptions<never> & { readonly payload?: StandardSchema | undefined }): Job<never> {
+    options: JobOptions<Payload, Result, Tx> & { readonly payload?: undefined },
+  ): Job<null extends Payload ? Payload | undefined : Payload, Result>
+  job(
+    name: string,
+    options: JobOptions<never, unknown, unknown, string> & { readonly payload?: StandardSchema | undefined },
+  ): Job<never> {
     this.#parts.lifecycle.mustBeNew('job', 'define jobs before start()')
     const definition = parseJob(name, options)
     this.#parts.catalogue.add(definition)

@@ -24,7 +24,10 @@ import type { NewRun, Outcome, Run, RunState, Target } from './runs/run.js'
 import type { Plan, Plannable, SkipRange, Unfinished } from './schedules/plan.js'
 import type { Schedule, ScheduleDefinition, ScheduleState } from './schedules/schedule.js'
 
-export interface Store {
+/** `Tx` is what the callback of `transaction()` gets. */
+export interface Store<Tx = unknown> {
+  /** A type without a value. It carries `Tx` to the handlers. */
+  readonly '~tx'?: Tx
   readonly supports: StoreSupports
   readonly schedules: ScheduleStore
   readonly runs: RunStore

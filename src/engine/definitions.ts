@@ -34,7 +34,7 @@ export interface Exclusive {
   readonly by?: (payload: unknown) => unknown
 }
 
-export interface HandlerContext<Payload> {
+export interface HandlerContext<Payload, Tx = unknown> {
   readonly payload: Payload
   /** The nominal instant of the tick; for runs without a tick, their creation. */
   readonly tick: Date
@@ -54,7 +54,7 @@ export interface HandlerContext<Payload> {
    * transaction handle. The returned value is the run's result and must be JSON. Throws `STALE` and rolls back if
    * another instance has taken the run over. On SQLite `work` must be synchronous.
    */
-  readonly transaction: <T, Tx = unknown>(work: (tx: Tx) => T | Promise<T>) => Promise<T>
+  readonly transaction: <T, Given = Tx>(work: (tx: Given) => T | Promise<T>) => Promise<T>
 }
 
 /** The argument of a handler in a thread, whose job has the URL of a module as `run`. */

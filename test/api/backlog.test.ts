@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest'
-import type { ScheduleInput } from '../../src/index.js'
+import type { ScheduleFields } from '../../src/index.js'
 import { createTestBelfry } from '../../src/testing/index.js'
 
 /** A schedule that ticks every five seconds for a minute without a worker. Then a worker starts. */
-async function withoutWorkers(schedule: Partial<ScheduleInput>) {
+async function withoutWorkers(schedule: Partial<ScheduleFields>) {
   const kit = createTestBelfry({ roles: ['tick'] })
   await kit.belfry.start()
   await kit.belfry.schedules.put('a', { every: '5s', job: 'work', ...schedule })

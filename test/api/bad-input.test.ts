@@ -6,6 +6,7 @@ import {
   createBelfry,
   type JobOptions,
   type Json,
+  type ScheduleFields,
   type ScheduleInput,
 } from '../../src/index.js'
 import { memory } from '../../src/stores/memory/index.js'
@@ -146,7 +147,7 @@ describe('a name', () => {
   })
 })
 
-const schedules: readonly (readonly [string, ScheduleInput & object, string, RegExp])[] = [
+const schedules: readonly (readonly [string, ScheduleFields & object, string, RegExp])[] = [
   ['no timeline', { job: 'mail' }, 'OPTION_INVALID', /give one of cron, every or at/],
   ['two timelines', { cron: '* * * * *', every: '1h', job: 'mail' }, 'OPTION_INVALID', /not cron and every/],
   ['no target', { every: '1h' }, 'OPTION_INVALID', /give a job, or a sink/],
@@ -252,11 +253,11 @@ describe('a schedule', () => {
     'with %s is refused by put, putMany, apply and start',
     async (_, input, code, message) => {
       const { belfry, instance } = await populated()
-      const schedule = input as ScheduleInput
+      const schedule = input as ScheduleFields
       const before = await contents(belfry)
       const declaring = instance()
       declaring.schedule('good', { every: '1h', job: 'mail' })
-      declaring.schedule('bad', schedule)
+      declaring.schedule('bad', schedule as ScheduleInput)
       for (const act of [
         () => belfry.schedules.put('bad', schedule),
         () =>

@@ -1,14 +1,14 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { inputOf } from '../../src/api/schedules/schedule-input-of.js'
-import type { ScheduleInput } from '../../src/index.js'
+import type { ScheduleFields } from '../../src/index.js'
 import { createTestBelfry } from '../../src/testing/index.js'
 import { durationMs, durationText } from '../../src/time/duration.js'
 
 describe('a schedule converted back to text', () => {
   it('is parsed to the same definition', async () => {
     const { belfry } = createTestBelfry()
-    const inputs: ScheduleInput[] = [
+    const inputs: ScheduleFields[] = [
       { cron: '0 9 * * 1-5', timezone: 'Europe/Berlin', dst: { gap: 'skip' }, job: 'a', payload: { x: [1, null] } },
       { every: '1h30m', to: 'kafka', toOptions: { topic: 't' }, overlap: 'queue-one', missed: 'skip', jitter: 1_234 },
       { at: ['2027-01-01T00:00:00.250Z', '2028-01-01'], timezone: 'Asia/Tokyo', job: 'a', times: 2 },

@@ -1,13 +1,13 @@
 import { hostname } from 'node:os'
 import { describe, expect, it } from 'vitest'
-import type { JobOptions, Json, ScheduleInput } from '../../src/index.js'
+import type { JobOptions, Json, ScheduleFields } from '../../src/index.js'
 import { createTestBelfry, type TestOptions } from '../../src/testing/index.js'
 
 const at = (time: string) => `2026-01-01T${time}:00Z`
 
 /** Starts an instance at midnight that has an hourly schedule `a` of the job `report`. */
 async function hourly(
-  schedule: Partial<ScheduleInput> = {},
+  schedule: Partial<ScheduleFields> = {},
   job?: Partial<JobOptions<Json>>,
   options: TestOptions = {},
 ) {

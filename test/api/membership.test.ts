@@ -1,6 +1,6 @@
 /** An instance's part in the cluster: roles, jobs, freezing, takeovers, signals. */
 import { afterEach, describe, expect, it, vi } from 'vitest'
-import type { Belfry, Logger, ScheduleInput } from '../../src/index.js'
+import type { Belfry, Logger, ScheduleFields, ScheduleInput } from '../../src/index.js'
 import { createTestBelfry, type TestOptions } from '../../src/testing/index.js'
 
 const NOW = '2026-01-01T00:00:00Z'
@@ -9,13 +9,13 @@ const NOW = '2026-01-01T00:00:00Z'
 function member(
   kit: ReturnType<typeof createTestBelfry>,
   options: Omit<TestOptions, 'now'>,
-  schedule: Partial<ScheduleInput> = {},
+  schedule: Partial<ScheduleFields> = {},
 ) {
   const belfry = kit.instance(options)
   const ran: string[] = []
   for (const name of ['mail', 'report']) {
     belfry.job(name, { run: () => void ran.push(name) })
-    belfry.schedule(`${name}/hourly`, { every: '1h', job: name, ...schedule })
+    belfry.schedule(`${name}/hourly`, { every: '1h', job: name, ...schedule } as ScheduleInput)
   }
   return { belfry, ran }
 }

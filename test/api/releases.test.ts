@@ -1,6 +1,6 @@
 /** Schedules declared in code, across deploys and rollbacks. */
 import { describe, expect, it } from 'vitest'
-import type { Belfry, ScheduleInput } from '../../src/index.js'
+import type { Belfry, ScheduleFields, ScheduleInput } from '../../src/index.js'
 import { createTestBelfry, type TestBelfry } from '../../src/testing/index.js'
 
 type Kit = Pick<TestBelfry, 'instance'>
@@ -10,11 +10,12 @@ async function deploy(
   { instance }: Kit,
   release: string | undefined,
   ids: readonly string[],
-  schedule: ScheduleInput = { every: '1h' },
+  schedule: ScheduleFields = { every: '1h' },
 ): Promise<Belfry> {
   const belfry = instance({ app: 'shop', lease: '15s', ...(release === undefined ? {} : { release }) })
   belfry.job('note', { run: () => null })
-  for (const id of ids) belfry.schedule(id, { payload: release ?? 'none', ...schedule, job: 'note' })
+  const input = { payload: release ?? 'none', ...schedule, job: 'note' } as ScheduleInput
+  for (const id of ids) belfry.schedule(id, input)
   await belfry.start()
   return belfry
 }
@@ -93,7 +94,7 @@ describe('declared schedules', () => {
 
   it('of a release that returns to an earlier set count as newer than the release in between', async () => {
     const kit = createTestBelfry()
-    const same: ScheduleInput = { every: '1h', payload: 'same' }
+    const same: ScheduleFields = { every: '1h', payload: 'same' }
     await deploy(kit, '1', ['a'], same)
     await deploy(kit, '2', ['a'], { ...same, payload: 'other' })
     await deploy(kit, '3', ['a'], same)

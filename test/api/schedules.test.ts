@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { ScheduleInput } from '../../src/index.js'
+import type { ScheduleFields } from '../../src/index.js'
 import { createTestBelfry, type TestOptions } from '../../src/testing/index.js'
 
 const NOW = '2026-01-01T00:00:00Z'
@@ -15,7 +15,7 @@ function setup(options: TestOptions = {}) {
   return { ...kit, ran, ticks }
 }
 
-const hourly: ScheduleInput = { cron: '0 * * * *', job: 'note', payload: 'own' }
+const hourly: ScheduleFields = { cron: '0 * * * *', job: 'note', payload: 'own' }
 
 describe('schedules', () => {
   it('are put, read, listed by prefix page by page, and removed', async () => {

@@ -1,6 +1,6 @@
 /** Behaviours of a distributed cron on a delay queue, and of the cases that such a design usually leaves open. */
 import { expect } from 'vitest'
-import type { ScheduleInput } from '../../src/api/schedules/schedule-input.js'
+import type { ScheduleFields } from '../../src/api/schedules/schedule-input.js'
 import type { Belfry } from '../../src/belfry.js'
 import { isFinished, type Run } from '../../src/core/runs/run.js'
 import type { SkipRange } from '../../src/core/schedules/plan.js'
@@ -49,7 +49,7 @@ behaviours('Distributed cron', (behaviour) => {
     '`@every 1h`, cron expressions and `@at <time>` lists are accepted. (anything else is refused)',
     async (bed) => {
       const belfry = await startWith(bed, { roles: [] })
-      const put = (input: ScheduleInput) => belfry.schedules.put('bad', { to: 'orders', ...input })
+      const put = (input: ScheduleFields) => belfry.schedules.put('bad', { to: 'orders', ...input })
       await expect(put({ cron: '@every soon' })).rejects.toThrow(/schedule "bad"/)
       await expect(put({ cron: '61 * * * *' })).rejects.toThrow(/schedule "bad"/)
       await expect(put({ cron: '@at yesterday' })).rejects.toThrow(/schedule "bad"/)
@@ -327,7 +327,7 @@ behaviours('Distributed cron', (behaviour) => {
     async (bed) => {
       const { belfry } = await startChimer(bed, { roles: [] })
       const never = { cron: '@at 2001-01-01T00:00:00Z', job: 'chime' }
-      const entries: [string, ScheduleInput][] = [
+      const entries: [string, ScheduleFields][] = [
         ['good', { every: '1h', job: 'chime' }],
         ['never', never],
       ]

@@ -1,7 +1,7 @@
 /** Random operations. Each runs on both stores and compares their answers. */
 import fc from 'fast-check'
 import { expect } from 'vitest'
-import { parseSchedule, type ScheduleInput } from '../../src/api/schedules/schedule-input.js'
+import { parseSchedule, type ScheduleFields } from '../../src/api/schedules/schedule-input.js'
 import type { RunKey } from '../../src/core/runs/key.js'
 import type { NewRun, Outcome } from '../../src/core/runs/run.js'
 import { plan } from '../../src/core/schedules/plan.js'
@@ -61,7 +61,7 @@ function elapse(ms: number): Command {
 
 // ── Schedules ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
-function put(id: string, input: ScheduleInput): Command {
+function put(id: string, input: ScheduleFields): Command {
   const definition = parseSchedule(id, input, 10_000)
   return command(`put ${id} ${JSON.stringify(input)}`, async (of) => {
     const [result] = await of.store.schedules.put([{ id, definition }])
@@ -172,7 +172,7 @@ function renew(name: string, holder: string): Command {
 
 // ── What may happen ─────────────────────────────────────────────────────────────────────────────────────────────────
 
-const inputs: fc.Arbitrary<ScheduleInput> = fc
+const inputs: fc.Arbitrary<ScheduleFields> = fc
   .tuple(
     fc.constantFrom({ every: '2s' }, { every: '5s' }, { cron: '*/3 * * * * *' }),
     fc.record({
@@ -184,7 +184,7 @@ const inputs: fc.Arbitrary<ScheduleInput> = fc
     }),
     fc.constantFrom({}, { deadline: '4s' }, { times: 3 }, { jitter: '2s' }, { backlog: 'keep' } as const),
   )
-  .map(([timeline, fields, more]) => ({ ...timeline, ...fields, ...more }) as ScheduleInput)
+  .map(([timeline, fields, more]) => ({ ...timeline, ...fields, ...more }) as ScheduleFields)
 
 const newRuns: fc.Arbitrary<NewRun> = fc
   .tuple(

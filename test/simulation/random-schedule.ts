@@ -1,4 +1,4 @@
-import type { MissedOptions, ScheduleInput } from '../../src/api/schedules/schedule-input.js'
+import type { MissedOptions, ScheduleFields } from '../../src/api/schedules/schedule-input.js'
 import type { Missed, Overlap } from '../../src/core/policies.js'
 import type { Keep } from '../../src/core/runs/run.js'
 import type { Random } from '../../src/testing/random.js'
@@ -8,7 +8,7 @@ const OFTEN = ['* * * * * *', '*/2 * * * * *', '1-59/7 * * * * *', '3,4,5,40 * *
 const SELDOM = ['*/10 * * * * *', '*/15 * * * * *', '5,35 * * * * *', '0 * * * * *', '* * * * *'] as const
 
 /** A random schedule. With `ahead`, instants of `at` are in the future. */
-export function randomSchedule(random: Random, { jobs }: Settings, now: number, ahead: boolean): ScheduleInput {
+export function randomSchedule(random: Random, { jobs }: Settings, now: number, ahead: boolean): ScheduleFields {
   const job = random.pick(jobs)
   return {
     ...randomTimeline(random, job, now, ahead),
@@ -29,7 +29,7 @@ export function randomPayload(random: Random): Payload {
   return { k: random.pick(['a', 'b', 'c']), n: random.integer(0, 2) }
 }
 
-type TimelineInput = Pick<ScheduleInput, 'cron' | 'every' | 'at' | 'timezone' | 'startsAt' | 'endsAt'>
+type TimelineInput = Pick<ScheduleFields, 'cron' | 'every' | 'at' | 'timezone' | 'startsAt' | 'endsAt'>
 
 export function randomTimeline(random: Random, job: JobSettings, now: number, ahead: boolean): TimelineInput {
   const kind = random.next()

@@ -101,7 +101,7 @@ function drawJob(random: Random, at: number): JobSettings {
 
 function drawExclusive(random: Random): ExclusiveOption<Payload> | undefined {
   if (random.chance(0.35)) return undefined
-  const by = random.pick([undefined, ['k'], ({ k }: Payload) => k])
+  const by = random.pick([undefined, ['k' as const], ({ k }: Payload) => k])
   return {
     whenBusy: random.chance(0.6) ? 'wait' : 'skip',
     limit: random.chance(0.7) ? 1 : random.integer(2, 3),

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { ScheduleInput } from '../../src/api/schedules/schedule-input.js'
+import type { ScheduleFields } from '../../src/api/schedules/schedule-input.js'
 import type { Json } from '../../src/core/checks/json.js'
 import { failure } from '../../src/core/errors.js'
 import type { Delivery, DeliveryOptions } from '../../src/core/sink.js'
@@ -19,7 +19,7 @@ function checking(): ScriptedSink & { check(options: Json): void } {
 }
 
 describe('a schedule with a sink', () => {
-  const inputs: readonly [what: string, input: ScheduleInput, code: string, reason: RegExp][] = [
+  const inputs: readonly [what: string, input: ScheduleFields, code: string, reason: RegExp][] = [
     [
       'that does not exist',
       { to: 'order' },

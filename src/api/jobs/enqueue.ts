@@ -35,10 +35,13 @@ export interface SinkChoice {
 }
 
 /** `run` is the new run, or the existing run that kept it from being made. */
-export interface EnqueueOutcome {
+export interface EnqueueOutcome<Result = unknown> {
   readonly outcome: EnqueueResult['outcome']
-  readonly run: string
+  readonly run: RunId<Result>
 }
+
+/** The id of a run, as text. `Result` is what its job returns: `runs.wait()` reads it. */
+export type RunId<Result = unknown> = string & { readonly '~result'?: Result }
 
 /**
  * Checks the payload and computes the exclusive key. Both may need the job's code. An instance without the code leaves

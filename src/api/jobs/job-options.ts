@@ -10,16 +10,18 @@ import { KEEPS, type Keep } from '../../core/runs/run.js'
 import type { Exclusive, HandlerContext, JobDefinition } from '../../engine/definitions.js'
 import { type Duration, durationMs } from '../../time/duration.js'
 import { located } from '../located.js'
+import type { PathOf } from './payload-path.js'
 import { parseRetry } from './retry-options.js'
 import { type StandardSchema, validate } from './standard-schema.js'
 
-export interface JobOptions<Payload> {
+/** `Path` is what `exclusive.by` may name. */
+export interface JobOptions<Payload, Result = unknown, Tx = unknown, Path extends string = PathOf<Payload>> {
   /**
    * The handler. Its return value (JSON) is the run's result. After an error the run is retried, or fails. For CPU-bound
    * work give a URL, `new URL('./resize.js', import.meta.url)`: the module's default export then runs in a thread.
    */
-  readonly run: ((context: HandlerContext<Payload>) => unknown) | URL
-  readonly exclusive?: ExclusiveOption<Payload>
+  readonly run: ((context: HandlerContext<Payload, Tx>) => Result | Promise<Result>) | URL
+  readonly exclusive?: ExclusiveOption<Payload, Path>
   readonly retry?: RetryOptions
   /** How long one attempt may take before its signal fires. Default one hour. */
   readonly timeout?: Duration
@@ -29,11 +31,14 @@ export interface JobOptions<Payload> {
   readonly concurrency?: number
 }
 
-export type ExclusiveOption<Payload> = boolean | ((payload: Payload) => unknown) | ExclusiveOptions<Payload>
+export type ExclusiveOption<Payload, Path extends string = PathOf<Payload>> =
+  | boolean
+  | ((payload: Payload) => unknown)
+  | ExclusiveOptions<Payload, Path>
 
-export interface ExclusiveOptions<Payload> {
+export interface ExclusiveOptions<Payload, Path extends string = PathOf<Payload>> {
   /** The part of the payload that is the key: property paths, or a function. Default the whole payload. */
-  readonly by?: readonly string[] | ((payload: Payload) => unknown)
+  readonly by?: readonly NoInfer<Path>[] | ((payload: Payload) => unknown)
   /** The lock's name, to share it between jobs. */
   readonly name?: string
   /** How many runs of one key may run at a time. Default 1. */
@@ -53,7 +58,7 @@ const KNOWN_EXCLUSIVE = ['by', 'name', 'limit', 'whenBusy', 'checkOnEnqueue']
 
 export function parseJob<Payload>(
   name: string,
-  options: JobOptions<Payload> & { readonly payload?: StandardSchema | undefined },
+  options: JobOptions<Payload, unknown, unknown, string> & { readonly payload?: StandardSchema | undefined },
 ): JobDefinition {
   checkName(name, 'job name')
   checkOptions(options, KNOWN, `job "${name}"`)
@@ -107,9 +112,12 @@ export function checkKeep(keep: Keep, where: string): Keep {
   throw failure('OPTION_INVALID', `${where}: keep is ${quote(keep)}; allowed are ${KEEPS.join(', ')}`)
 }
 
-function parseExclusive<Payload>(job: string, option: ExclusiveOption<Payload> | undefined): Exclusive | undefined {
+function parseExclusive<Payload>(
+  job: string,
+  option: ExclusiveOption<Payload, string> | undefined,
+): Exclusive | undefined {
   if (option === undefined || option === false) return undefined
-  const options: ExclusiveOptions<Payload> =
+  const options: ExclusiveOptions<Payload, string> =
     typeof option === 'function' ? { by: option } : option === true ? {} : option
   checkOptions(options, KNOWN_EXCLUSIVE, `job "${job}": exclusive`)
   const { by, name, limit = JOB.exclusive.limit, whenBusy } = options

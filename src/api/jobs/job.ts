@@ -14,7 +14,7 @@ export type EnqueueArguments<Input> = undefined extends Input
   : [payload: Input, options?: EnqueueOptions]
 
 /** A job, as `belfry.job()` returns it. The job's schema gives the payload's type. */
-export class Job<Input> {
+export class Job<Input, Result = unknown> {
   readonly name: string
   /** A type without a value. It carries the payload's type to the schedules of the job. */
   declare readonly '~input'?: Input
@@ -30,17 +30,17 @@ export class Job<Input> {
     this.#store = store
   }
 
-  async enqueue(...[payload, options = {}]: EnqueueArguments<Input>): Promise<EnqueueOutcome> {
+  async enqueue(...[payload, options = {}]: EnqueueArguments<Input>): Promise<EnqueueOutcome<Result>> {
     const run = await this.#newRun(payload, options)
     const [result] = await this.#enqueue([run], options.tx)
-    return result as EnqueueOutcome
+    return result as EnqueueOutcome<Result>
   }
 
   /** Enqueues many runs in one transaction: all or none. */
   async enqueueMany(
     items: readonly ({ readonly payload: Input } & Omit<EnqueueOptions, 'tx'>)[],
     options: Pick<EnqueueOptions, 'tx'> = {},
-  ): Promise<readonly EnqueueOutcome[]> {
+  ): Promise<readonly EnqueueOutcome<Result>[]> {
     const where = `enqueueMany of job "${this.name}"`
     checkOptions(options, ['tx'], where)
     checkItems(items, where)
@@ -57,7 +57,7 @@ export class Job<Input> {
     return this.#store.runs.available(key.name, key.limit)
   }
 
-  #enqueue(runs: readonly NewRun[], tx: unknown): Promise<readonly EnqueueOutcome[]> {
+  #enqueue(runs: readonly NewRun[], tx: unknown): Promise<readonly EnqueueOutcome<Result>[]> {
     return tx === undefined ? this.#store.runs.enqueue(runs) : this.#store.runs.enqueue(runs, tx)
   }
 

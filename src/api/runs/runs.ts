@@ -6,6 +6,7 @@ import { isFinished, RUN_STATES, type Run, type RunState, WAITS_FOR, type WaitsF
 import type { CancelResult, CountQuery, Page, RunQuery, Store } from '../../core/store.js'
 import { type Duration, durationMs } from '../../time/duration.js'
 import { type Instant, instantMs } from '../../time/instant.js'
+import type { RunId } from '../jobs/enqueue.js'
 import { isLook, listQuery } from '../list-query.js'
 import { located } from '../located.js'
 import { CANCELLABLE, changeMany, chosenRuns, type ManyRuns, type ManyRunsResult, RETRYABLE } from './change-many.js'
@@ -39,6 +40,9 @@ const CHECKS = {
 
 /** Which runs are meant. `state` is short for `states: [state]`. */
 export type RunFilter = Partial<Omit<RunQuery, 'tick'>> & { readonly tick?: Instant; readonly state?: RunState }
+
+/** A run whose job is known. `result` is set when it has succeeded; it has been JSON, so a Date is text. */
+export type RunOf<Result> = unknown extends Result ? Run : Omit<Run, 'result'> & { readonly result?: Result }
 
 export class Runs {
   readonly #store: Store
@@ -143,10 +147,10 @@ export class Runs {
    * Resolves when the run has ended. Undefined when the store has no such run: it never existed, or it ended and its job
    * keeps no history.
    */
-  async wait(
-    id: string,
+  async wait<Result = unknown>(
+    id: RunId<Result>,
     options: { readonly timeout?: Duration; readonly signal?: AbortSignal } = {},
-  ): Promise<Run | undefined> {
+  ): Promise<RunOf<Result> | undefined> {
     const where = `wait for run ${checkText(id, 'run id')}`
     checkOptions(options, ['timeout', 'signal'], where)
     const { timeout, signal } = options
@@ -164,7 +168,7 @@ export class Runs {
         if (this.#ending.aborted) throw failure('NOT_RUNNING', `run ${id} was waited for when the instance was stopped`)
         signal?.throwIfAborted()
         const run = await this.#store.runs.get(id)
-        if (run === undefined || isFinished(run)) return run
+        if (run === undefined || isFinished(run)) return run as RunOf<Result> | undefined
         const leftMs = until - this.#clock.monotonic()
         if (leftMs <= 0) throw failure('WAIT_TIMEOUT', `run ${id} is still ${run.state} after ${String(timeout)}`)
         await sleep(this.#clock, Math.min(lookMs, leftMs), hint.signal)

@@ -5,7 +5,7 @@ import { sameDefinition } from '../../core/schedules/declare.js'
 import type { Schedule, ScheduleDefinition } from '../../core/schedules/schedule.js'
 import type { ScheduleWrite, Store } from '../../core/store.js'
 import { locatedBelow } from '../located.js'
-import type { ScheduleInput } from './schedule-input.js'
+import type { ScheduleFields } from './schedule-input.js'
 
 export interface ApplyOptions {
   /** Return the changes without making them. */
@@ -33,13 +33,13 @@ export interface ApplyResult {
   readonly unchanged: number
 }
 
-type Parse = (id: string, input: ScheduleInput) => Promise<ScheduleDefinition>
+type Parse = (id: string, input: ScheduleFields) => Promise<ScheduleDefinition>
 
 /** Checks all schedules before it writes any. Repeating an interrupted call completes it. */
 export async function applySchedules(
   store: Store,
   parse: Parse,
-  wanted: Readonly<Record<string, ScheduleInput>>,
+  wanted: Readonly<Record<string, ScheduleFields>>,
   options: ApplyOptions,
 ): Promise<ApplyResult> {
   const { dryRun = false, prune = false, prefix, maxRemoved } = checkApply(wanted, options)
@@ -98,7 +98,7 @@ async function compare(store: Store, writes: readonly ScheduleWrite[]): Promise<
 
 async function surplus(
   store: Store,
-  wanted: Readonly<Record<string, ScheduleInput>>,
+  wanted: Readonly<Record<string, ScheduleFields>>,
   prefix: string,
   most = Number.POSITIVE_INFINITY,
 ) {

@@ -5,12 +5,12 @@ import { failure } from '../../core/errors.js'
 import { liveSets, setInForce } from '../../core/schedules/release.js'
 import type { ScheduleDefinition } from '../../core/schedules/schedule.js'
 import type { DeclaredSet, Store } from '../../core/store.js'
-import type { ScheduleInput } from './schedule-input.js'
+import type { ScheduleFields } from './schedule-input.js'
 
 const BATCH = 1_000
 
 interface Declared {
-  readonly input: ScheduleInput
+  readonly input: ScheduleFields
   /** Where the app declared it. */
   readonly stack: string
 }
@@ -47,7 +47,7 @@ export class Declarations {
   }
 
   /** `caller` is the function that the app called: the stack of an error begins with the line that called it. */
-  add(id: string, input: ScheduleInput, caller: (...args: never[]) => unknown): void {
+  add(id: string, input: ScheduleFields, caller: (...args: never[]) => unknown): void {
     if (this.#inputs.has(id)) {
       throw failure('SCHEDULE_DUPLICATE', `schedule "${id}" is declared twice: give one of them another id`)
     }
@@ -57,7 +57,7 @@ export class Declarations {
   }
 
   /** Checks all declarations, before anything is written, and reports all that are wrong. */
-  async check(parse: (id: string, input: ScheduleInput, app?: string) => Promise<ScheduleDefinition>): Promise<void> {
+  async check(parse: (id: string, input: ScheduleFields, app?: string) => Promise<ScheduleDefinition>): Promise<void> {
     const definitions = new Map<string, ScheduleDefinition>()
     const wrong: Error[] = []
     for (const [id, { input, stack }] of this.#inputs) {

@@ -8,7 +8,7 @@ import { scheduleTimeline } from '../../core/schedules/schedule-timeline.js'
 import type { Store } from '../../core/store.js'
 import { type Instant, instantMs } from '../../time/instant.js'
 import { foundSchedule } from './found-schedule.js'
-import { parseSchedule, type ScheduleInput } from './schedule-input.js'
+import { parseSchedule, type ScheduleFields } from './schedule-input.js'
 
 export interface PreviewedTick {
   readonly at: Date
@@ -25,7 +25,7 @@ export interface PreviewOptions {
 
 export async function preview(
   store: Store,
-  what: string | ScheduleInput,
+  what: string | ScheduleFields,
   options: PreviewOptions,
   graceMs: number,
 ): Promise<readonly PreviewedTick[]> {
@@ -90,7 +90,7 @@ async function ticksLeft({ definition, anchor, cursor, remaining }: Schedule, af
 }
 
 /** The schedule that a put of the input would create now. */
-function draft(input: ScheduleInput, graceMs: number, now: number): Schedule {
+function draft(input: ScheduleFields, graceMs: number, now: number): Schedule {
   if (typeof input !== 'object' || input === null) {
     throw failure('OPTION_INVALID', `preview: ${quote(input)} is neither the id of a schedule nor a schedule`)
   }

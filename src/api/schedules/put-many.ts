@@ -4,7 +4,7 @@ import { inTurns } from '../../core/in-turns.js'
 import type { ScheduleDefinition } from '../../core/schedules/schedule.js'
 import type { PutResult, ScheduleWrite, Store } from '../../core/store.js'
 import { type PutOutcome, putOutcome } from './put-outcome.js'
-import type { ScheduleInput } from './schedule-input.js'
+import type { ScheduleFields } from './schedule-input.js'
 
 export interface PutManyOptions {
   /**
@@ -21,8 +21,8 @@ export interface PutRefusal {
   readonly error: BelfryError
 }
 
-type Entry = readonly [id: string, input: ScheduleInput]
-type Parse = (id: string, input: ScheduleInput) => Promise<ScheduleDefinition>
+type Entry = readonly [id: string, input: ScheduleFields]
+type Parse = (id: string, input: ScheduleFields) => Promise<ScheduleDefinition>
 
 const BATCH = 1_000
 

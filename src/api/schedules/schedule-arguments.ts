@@ -5,7 +5,7 @@ import { SCHEDULE_STATES, type ScheduleState } from '../../core/schedules/schedu
 import type { ScheduleQuery } from '../../core/store.js'
 import { isLook, listQuery } from '../list-query.js'
 import type { PutManyOptions } from './put-many.js'
-import type { ScheduleInput } from './schedule-input.js'
+import type { ScheduleFields } from './schedule-input.js'
 
 const FILTERS = ['prefix', 'after', 'state', 'job', 'sink', 'app', 'unstamped', 'look'] as const
 
@@ -38,7 +38,7 @@ export function prefixOf(options: { readonly prefix?: string }): string {
   throw failure('OPTION_INVALID', `add: prefix is ${quote(prefix)}; it must be text, such as "user/"`)
 }
 
-type Entry = readonly [id: string, input: ScheduleInput]
+type Entry = readonly [id: string, input: ScheduleFields]
 
 export function checkEntries(entries: Iterable<Entry>): readonly Entry[] {
   const hint = 'give pairs, as in putMany([["digest/eu", { cron: "0 9 * * *", job: "digest" }]])'

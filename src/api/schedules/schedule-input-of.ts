@@ -5,14 +5,14 @@ import type { Target } from '../../core/runs/run.js'
 import type { ScheduleDefinition } from '../../core/schedules/schedule.js'
 import { durationText } from '../../time/duration.js'
 import type { ParsedTimeline } from '../../time/timeline.js'
-import type { ScheduleInput } from './schedule-input.js'
+import type { ScheduleFields } from './schedule-input.js'
 import type { SchedulePatch } from './schedules.js'
 
 /**
  * Converts a definition to input. Parsing that input gives the same definition, except for the exclusive key and the
  * app, which no author writes.
  */
-export function inputOf(definition: ScheduleDefinition): ScheduleInput {
+export function inputOf(definition: ScheduleDefinition): ScheduleFields {
   const { timeline, startsAt, endsAt, target, payload, missed, deadlineMs, jitterMs, times } = definition
   const { overlap, backlog, priority, keep, onFinish } = definition
   return {
@@ -36,7 +36,7 @@ export function inputOf(definition: ScheduleDefinition): ScheduleInput {
 const TIMELINES = ['cron', 'every', 'at'] as const
 
 /** A schedule's input with some fields changed. */
-export function patchedInput(id: string, definition: ScheduleDefinition, changes: SchedulePatch): ScheduleInput {
+export function patchedInput(id: string, definition: ScheduleDefinition, changes: SchedulePatch): ScheduleFields {
   if (typeof changes !== 'object' || changes === null || Array.isArray(changes)) {
     throw failure('OPTION_INVALID', `patch of "${id}": ${quote(changes)} is no set of changes; give an object`)
   }
@@ -56,19 +56,19 @@ function given(changes: SchedulePatch, field: keyof SchedulePatch): boolean {
   return changes[field] !== undefined && changes[field] !== null
 }
 
-function timelineInput(timeline: ParsedTimeline): ScheduleInput {
+function timelineInput(timeline: ParsedTimeline): ScheduleFields {
   if ('cron' in timeline) return timeline
   if ('every' in timeline) return { every: durationText(timeline.every) }
   const [first, ...others] = timeline.at.map(iso)
   return { at: first !== undefined && others.length === 0 ? first : timeline.at.map(iso) }
 }
 
-function targetInput(target: Target): ScheduleInput {
+function targetInput(target: Target): ScheduleFields {
   if ('job' in target) return { job: target.job }
   return { to: target.sink, ...(target.options === undefined ? {} : { toOptions: target.options }) }
 }
 
-function missedInput({ policy, withinMs, max }: Missed): NonNullable<ScheduleInput['missed']> {
+function missedInput({ policy, withinMs, max }: Missed): NonNullable<ScheduleFields['missed']> {
   const most = policy === 'all' && max !== DEFAULT_MISSED.max ? { max } : {}
   if (withinMs === undefined && most.max === undefined) return policy
   return { policy, ...(withinMs === undefined ? {} : { within: durationText(withinMs) }), ...most }

@@ -25,26 +25,66 @@ import { zone } from '../../time/zone.js'
 import { checkKeep } from '../jobs/job-options.js'
 import { located } from '../located.js'
 
-/** A schedule as its author writes it: exactly one of cron, every and at; exactly one of job and to. */
-export interface ScheduleInput<Input = unknown> {
-  /** Cron expression, nickname, `@every 1h` or `@at …`. */
-  readonly cron?: string
-  readonly every?: Duration
-  readonly at?: Instant | readonly Instant[]
-  /** IANA name for cron, and for instants without an offset. Default UTC. */
+/** When a schedule ticks, by a cron expression, a nickname, `@every 1h` or `@at …`. */
+export interface CronTimeline {
+  readonly cron: string
+  /** IANA name, also for instants without an offset. Default UTC. */
   readonly timezone?: string
   readonly dst?: DstRule
-  readonly startsAt?: Instant
-  readonly endsAt?: Instant
+  readonly every?: never
+  readonly at?: never
+}
 
+/** A schedule that ticks at an interval. */
+export interface IntervalTimeline {
+  readonly every: Duration
+  readonly cron?: never
+  readonly at?: never
+  readonly timezone?: never
+  readonly dst?: never
+}
+
+/** A schedule that ticks at one instant, or at a list of them. */
+export interface InstantsTimeline {
+  readonly at: Instant | readonly Instant[]
+  /** IANA name, for instants without an offset. Default UTC. */
+  readonly timezone?: string
+  readonly cron?: never
+  readonly every?: never
+  readonly dst?: never
+}
+
+/** A schedule that runs a job. Its payload is of the job's type. */
+export interface JobTarget<Input = unknown> {
   /** The job to run, as `belfry.job()` returned it, or its name. A bare function is no job: define one with it first. */
-  readonly job?: string | { readonly name: string; readonly '~input'?: Input; readonly apply?: never }
-  /** The sink to deliver to. */
-  readonly to?: string
+  readonly job: string | JobLike<Input>
+  readonly to?: never
+  readonly toOptions?: never
+}
+
+/** What `belfry.job()` returns, as far as a schedule needs it. */
+export interface JobLike<Input> {
+  readonly name: string
+  readonly '~input'?: Input
+  readonly apply?: never
+}
+
+/** A schedule that delivers to a sink. */
+export interface SinkTarget {
+  readonly to: string
   /** Options of this schedule for its sink: topic, headers, URL. */
   readonly toOptions?: unknown
-  readonly payload?: NoInfer<Input>
+  readonly payload?: unknown
+  readonly job?: never
+}
 
+/** Required unless the job also takes no payload. */
+export type PayloadOf<Input> = undefined extends Input ? { readonly payload?: Input } : { readonly payload: Input }
+
+/** What a schedule may say besides when it ticks and what it runs. */
+export interface ScheduleOptions {
+  readonly startsAt?: Instant
+  readonly endsAt?: Instant
   /** What happens to a tick while an earlier run of the schedule is unfinished. Default allow. */
   readonly overlap?: Overlap
   /** What happens to ticks that were due while no instance could record them. Default latest. */
@@ -64,6 +104,24 @@ export interface ScheduleInput<Input = unknown> {
   readonly onFinish?: OnFinish
 }
 
+/** A schedule as its author writes it: exactly one of cron, every and at; exactly one of job and to. */
+export type ScheduleInput<Input = unknown> = ScheduleOptions &
+  (CronTimeline | IntervalTimeline | InstantsTimeline) &
+  ((JobTarget<Input> & PayloadOf<NoInfer<Input>>) | SinkTarget)
+
+/** The same fields for schedules that are data, such as those of a file: which of them are given is checked at run time. */
+export interface ScheduleFields extends ScheduleOptions {
+  readonly cron?: string
+  readonly every?: Duration
+  readonly at?: Instant | readonly Instant[]
+  readonly timezone?: string
+  readonly dst?: DstRule
+  readonly job?: string | JobLike<unknown>
+  readonly to?: string
+  readonly toOptions?: unknown
+  readonly payload?: unknown
+}
+
 export interface MissedOptions {
   readonly policy: MissedPolicy
   /** Only ticks at most this old are recorded. */
@@ -80,7 +138,7 @@ const KNOWN = [
 ]
 
 /** Checks a schedule's input and converts it to a definition, without the exclusive key, which needs the job. */
-export function parseSchedule(id: string, input: ScheduleInput, graceMs: number, app?: string): ScheduleDefinition {
+export function parseSchedule(id: string, input: ScheduleFields, graceMs: number, app?: string): ScheduleDefinition {
   checkName(id, 'schedule id')
   const where = `schedule "${id}"`
   checkOptions(input, KNOWN, where)
@@ -114,7 +172,7 @@ export function parseSchedule(id: string, input: ScheduleInput, graceMs: number,
   }
 }
 
-function timelineSpec(id: string, input: ScheduleInput): TimelineSpec {
+function timelineSpec(id: string, input: ScheduleFields): TimelineSpec {
   const { cron, every, at, timezone, dst } = input
   const given = TIMELINES.filter((kind) => input[kind] !== undefined)
   if (given.length === 0) throw invalid(id, 'give one of cron, every or at')
@@ -128,7 +186,7 @@ function timelineSpec(id: string, input: ScheduleInput): TimelineSpec {
   return { cron: cron as string, ...place, ...(dst === undefined ? {} : { dst }) }
 }
 
-function parseBounds(id: string, { startsAt, endsAt, timezone }: ScheduleInput) {
+function parseBounds(id: string, { startsAt, endsAt, timezone }: ScheduleFields) {
   const local = timezone === undefined ? undefined : zone(timezone)
   const first = startsAt === undefined ? undefined : instantMs(startsAt, local)
   const last = endsAt === undefined ? undefined : instantMs(endsAt, local)
@@ -137,7 +195,7 @@ function parseBounds(id: string, { startsAt, endsAt, timezone }: ScheduleInput) 
   return { startsAt: first, endsAt: last }
 }
 
-function parseTarget(id: string, { job, to, toOptions }: ScheduleInput): Target {
+function parseTarget(id: string, { job, to, toOptions }: ScheduleFields): Target {
   if ((job === undefined) === (to === undefined)) {
     throw invalid(
       id,
@@ -176,7 +234,7 @@ function parseMissed(id: string, given: MissedPolicy | MissedOptions, graceMs: n
   }
 }
 
-function parseTiming({ deadline, jitter }: ScheduleInput) {
+function parseTiming({ deadline, jitter }: ScheduleFields) {
   return {
     jitterMs: jitter === undefined ? 0 : durationMs(jitter),
     deadlineMs: deadline === undefined ? undefined : durationMs(deadline),

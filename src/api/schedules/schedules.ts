@@ -16,7 +16,7 @@ import { type PutManyOptions, type PutRefusal, putAccepted, putAll } from './put
 import { conflict, type PutOutcome, putOutcome } from './put-outcome.js'
 import { type RecentRuns, recentRuns } from './recent-runs.js'
 import { checkEntries, prefixOf, scheduleQuery, versionOf, whenRefused } from './schedule-arguments.js'
-import { parseSchedule, type ScheduleInput } from './schedule-input.js'
+import { parseSchedule, type ScheduleFields } from './schedule-input.js'
 import { patchedInput } from './schedule-input-of.js'
 import { type ScheduleView, scheduleView } from './schedule-view.js'
 import { scheduleTicks, type Ticks, type TicksOptions } from './ticks.js'
@@ -35,7 +35,7 @@ export interface AddOptions {
 }
 
 /** The fields to change; null removes a field. */
-export type SchedulePatch = { readonly [Field in keyof ScheduleInput]?: ScheduleInput[Field] | null }
+export type SchedulePatch = { readonly [Field in keyof ScheduleFields]?: ScheduleFields[Field] | null }
 
 /**
  * A patch without `ifVersion` applies to the newest version. If the schedule changes meanwhile, the patch is tried
@@ -57,13 +57,13 @@ export class Schedules {
   }
 
   /** Creates a schedule under a new id: `prefix`, then a UUID that begins with the time. */
-  async add(input: ScheduleInput, options: AddOptions = {}): Promise<PutOutcome> {
+  async add(input: ScheduleFields, options: AddOptions = {}): Promise<PutOutcome> {
     const id = `${prefixOf(options)}${newId()}`
     const definition = await this.parse(id, input)
     return this.#write({ id, definition })
   }
 
-  async put(id: string, input: ScheduleInput, options: PutOptions = {}): Promise<PutOutcome> {
+  async put(id: string, input: ScheduleFields, options: PutOptions = {}): Promise<PutOutcome> {
     const ifVersion = versionOf(options, 'put', id)
     const definition = await this.parse(id, input)
     return this.#write(ifVersion === undefined ? { id, definition } : { id, definition, ifVersion })
@@ -93,15 +93,15 @@ export class Schedules {
    * in order.
    */
   putMany(
-    entries: Iterable<readonly [id: string, input: ScheduleInput]>,
+    entries: Iterable<readonly [id: string, input: ScheduleFields]>,
     options?: PutManyOptions & { readonly whenRefused?: 'throw' },
   ): Promise<readonly PutOutcome[]>
   putMany(
-    entries: Iterable<readonly [id: string, input: ScheduleInput]>,
+    entries: Iterable<readonly [id: string, input: ScheduleFields]>,
     options: PutManyOptions,
   ): Promise<readonly (PutOutcome | PutRefusal)[]>
   async putMany(
-    entries: Iterable<readonly [id: string, input: ScheduleInput]>,
+    entries: Iterable<readonly [id: string, input: ScheduleFields]>,
     options: PutManyOptions = {},
   ): Promise<readonly (PutOutcome | PutRefusal)[]> {
     const list = checkEntries(entries)
@@ -158,7 +158,7 @@ export class Schedules {
   }
 
   /** The next ticks of a stored schedule, or of an input that is not stored. */
-  async preview(what: string | ScheduleInput, options: PreviewOptions = {}): Promise<readonly PreviewedTick[]> {
+  async preview(what: string | ScheduleFields, options: PreviewOptions = {}): Promise<readonly PreviewedTick[]> {
     return preview(this.#store, what, options, this.#graceMs)
   }
 
@@ -188,12 +188,12 @@ export class Schedules {
   /**
    * Creates and updates schedules so that they equal the given ones. With `prune` it also removes the others under a prefix.
    */
-  async apply(wanted: Readonly<Record<string, ScheduleInput>>, options: ApplyOptions = {}): Promise<ApplyResult> {
+  async apply(wanted: Readonly<Record<string, ScheduleFields>>, options: ApplyOptions = {}): Promise<ApplyResult> {
     return applySchedules(this.#store, (id, input) => this.parse(id, input), wanted, options)
   }
 
   /** Checks the options, the payload against the job's schema, and computes the exclusive key. */
-  async parse(id: string, input: ScheduleInput, app?: string): Promise<ScheduleDefinition> {
+  async parse(id: string, input: ScheduleFields, app?: string): Promise<ScheduleDefinition> {
     const definition = parseSchedule(id, input, this.#graceMs, app)
     const { target, payload } = definition
     if ('sink' in target) {

@@ -12,7 +12,7 @@
  */
 import type { PutRefusal } from '../../api/schedules/put-many.js'
 import type { PutOutcome } from '../../api/schedules/put-outcome.js'
-import type { ScheduleInput } from '../../api/schedules/schedule-input.js'
+import type { ScheduleFields } from '../../api/schedules/schedule-input.js'
 import type { Belfry } from '../../belfry.js'
 import { BelfryError } from '../../core/errors.js'
 import { breather } from '../../core/in-turns.js'
@@ -52,7 +52,7 @@ export interface ImportCounts {
 interface Line {
   readonly line: number
   readonly id: string
-  readonly fields: ScheduleInput
+  readonly fields: ScheduleFields
 }
 
 interface Batch {
@@ -204,7 +204,7 @@ function checkedId(id: unknown): string {
 }
 
 /** What the library accepts from code, and the API does not: a job object, and numbers that look like seconds. */
-export function misreadField({ job, every, deadline, jitter, missed, at, startsAt, endsAt }: ScheduleInput) {
+export function misreadField({ job, every, deadline, jitter, missed, at, startsAt, endsAt }: ScheduleFields) {
   if (typeof job === 'object' && job !== null && !Array.isArray(job)) {
     return problem(422, 'BODY_INVALID', 'job: it must be the name of a job')
   }

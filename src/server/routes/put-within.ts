@@ -1,14 +1,14 @@
 /** Puts the schedules of an import as far as the caller's quota has room for new ones. */
 import type { PutRefusal } from '../../api/schedules/put-many.js'
 import type { PutOutcome } from '../../api/schedules/put-outcome.js'
-import type { ScheduleInput } from '../../api/schedules/schedule-input.js'
+import type { ScheduleFields } from '../../api/schedules/schedule-input.js'
 import type { Belfry } from '../../belfry.js'
 import { BelfryError } from '../../core/errors.js'
 import { inTurns } from '../../core/in-turns.js'
 import type { Caller } from '../security/caller.js'
 import type { Reservation, Usage } from '../security/usage.js'
 
-type Entry = readonly [id: string, input: ScheduleInput]
+type Entry = readonly [id: string, input: ScheduleFields]
 type Result = PutOutcome | PutRefusal
 
 /** One result per entry, in order. Entries beyond the quota are refused. */

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { PutOutcome } from '../../api/schedules/put-outcome.js'
-import type { ScheduleInput } from '../../api/schedules/schedule-input.js'
+import type { ScheduleFields } from '../../api/schedules/schedule-input.js'
 import type { ScheduleView } from '../../api/schedules/schedule-view.js'
 import type { PutOptions, SchedulePatch } from '../../api/schedules/schedules.js'
 import type { Belfry } from '../../belfry.js'
@@ -130,7 +130,7 @@ async function createNamed(
 }
 
 /** Whether the stored schedule equals the input. */
-async function isStored(belfry: Belfry, id: string, input: ScheduleInput): Promise<boolean> {
+async function isStored(belfry: Belfry, id: string, input: ScheduleFields): Promise<boolean> {
   const { changes } = await belfry.schedules.apply({ [id]: input }, { dryRun: true })
   return changes.length === 0
 }

@@ -25,6 +25,7 @@ import {
 import { checkSchemaVersion, migrateSchema, planMigration } from './schema/migrate.js'
 import { migrationSql } from './schema/migration-sql.js'
 import { operationsOn } from './store.js'
+import type { PostgresTransaction } from './transactions/handler-client.js'
 
 export type { PgClient, PgPool } from './connection/driver.js'
 export type { Liveness, MigrateOptions, PostgresOptions } from './options.js'
@@ -35,7 +36,7 @@ export { fromKysely } from './transactions/adapters/kysely.js'
 export { fromPrisma } from './transactions/adapters/prisma.js'
 export type { PostgresTransaction } from './transactions/handler-client.js'
 
-export function postgres(options: PostgresOptions): Store {
+export function postgres(options: PostgresOptions): Store<PostgresTransaction> {
   checkPostgresOptions(options)
   const { schema = 'belfry', migrate = false, clock = systemClock, listen = true } = options
   const directUrl = directUrlOf(options)

@@ -48,7 +48,10 @@ const LOCKS = { atOnce: 4 } as const
 const NOW = 'select belfry.now_us() / 1000'
 
 /** All operations except opening and closing, which are in `index.ts`. */
-export function operationsOn(db: Database, wakes: Wakes): Omit<Store, 'open' | 'close' | 'subscribe' | 'supports'> {
+export function operationsOn(
+  db: Database,
+  wakes: Wakes,
+): Omit<Store, 'open' | 'close' | 'subscribe' | 'supports' | '~tx'> {
   const definitions = new Definitions()
   const slots = new TransactionSlots(db.pool)
   const put = (writes: readonly ScheduleWrite[]) => applySchedules(db, writes, [])

@@ -1,6 +1,7 @@
 /** The store contract, one line an operation. */
 import { systemClock } from '../../core/clock.js'
 import type { Store } from '../../core/store.js'
+import type { SqliteHandle, SqliteTransaction } from './connection/driver.js'
 import type { SqliteFile } from './connection/file.js'
 import { OpenFile } from './connection/open-file.js'
 import { reopen } from './connection/reopen.js'
@@ -42,6 +43,11 @@ import { removeSchedules } from './schedules/remove.js'
 import { skippedRanges } from './schedules/skips.js'
 import { enqueueInside } from './transactions/enqueue-inside.js'
 
+/** `transaction()` gives handlers the `database`, or what the runtime opens for a path: a handle of libsql or of `node:sqlite`. */
+export function sqlite<Handle extends SqliteHandle>(
+  options: SqliteOptions & { readonly database: Handle },
+): Store<Handle>
+export function sqlite(options: SqliteOptions): Store<SqliteTransaction>
 export function sqlite(options: SqliteOptions): Store {
   const parsed = parseSqliteOptions(options)
   const open = new OpenFile(parsed)

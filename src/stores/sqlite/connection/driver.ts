@@ -133,6 +133,16 @@ function isWithinTransaction(handle: NodeSqliteHandle): boolean {
   return false
 }
 
+/** What the handles have in common, for handlers whose store has a path. */
+export interface SqliteTransaction {
+  prepare(sql: string): {
+    run(...values: readonly unknown[]): Info
+    get(...values: readonly unknown[]): unknown
+    all(...values: readonly unknown[]): unknown[]
+  }
+  exec(sql: string): unknown
+}
+
 export type SqliteHandle = BetterSqliteHandle | NodeSqliteHandle
 
 export function isHandle(handle: unknown): handle is SqliteHandle {
