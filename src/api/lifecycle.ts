@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events'
 import { failure } from '../core/errors.js'
 import { type StopSignal, stopOn } from './process-signals.js'
 
@@ -25,6 +26,8 @@ export class Lifecycle {
 
   constructor(steps: LifecycleSteps) {
     this.#steps = steps
+    // Every caller that waits for a run adds a listener: Node.js would report more than ten as a leak.
+    setMaxListeners(0, this.#ending.signal)
   }
 
   /** Fires when the instance stops, to end the waiting of callers. */

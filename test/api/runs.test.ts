@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { Run } from '../../src/index.js'
 import { createTestBelfry } from '../../src/testing/index.js'
+import { warningsDuring } from '../warnings-during.js'
 
 function setup() {
   const kit = createTestBelfry()
@@ -53,6 +54,18 @@ describe('runs.wait', () => {
     const { belfry } = setup()
     await belfry.start()
     expect(await belfry.runs.wait('nobody')).toBeUndefined()
+  })
+
+  it('lets many callers wait at once, and Node.js takes their listeners for no leak', async () => {
+    const { belfry, job, advance } = setup()
+    await belfry.start()
+    const { run } = await job.enqueue('good')
+    const warnings = await warningsDuring(async () => {
+      const waits = Array.from({ length: 20 }, () => belfry.runs.wait(run))
+      await advance('2m')
+      await Promise.all(waits)
+    })
+    expect(warnings).toEqual([])
   })
 
   it('works on an instance that runs no jobs', async () => {

@@ -2,6 +2,7 @@ import { createHmac } from 'node:crypto'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import type { Delivery, SinkMessage, Undelivered } from '../../src/core/sink.js'
 import { type WebhookOptions, webhook } from '../../src/sinks/webhook/index.js'
+import { warningsDuring } from '../warnings-during.js'
 import { TestReceiver } from './receiver.js'
 
 const SECRET = `whsec_${Buffer.alloc(32, 1).toString('base64')}`
@@ -115,6 +116,13 @@ describe('a webhook', () => {
     [{ url: 'hooks.example/in/SECRET' }, /^(?!.*SECRET).*must be an http or https URL/],
   ])('refuses the options %j', (options, reason) => {
     expect(() => webhook({ url: 'https://example.com', ...options } as WebhookOptions)).toThrow(reason)
+  })
+
+  it('sends many messages at once, and Node.js takes their listeners for no leak', async () => {
+    const { sink } = hook()
+    const many = Array.from({ length: 20 }, (_, at) => ({ ...message, id: `many-${at}`, key: `many-${at}` }))
+    const warnings = await warningsDuring(() => sink.deliver(many, AbortSignal.timeout(10_000)))
+    expect(warnings).toEqual([])
   })
 
   it('reuses a connection, and opens a new one if it was closed meanwhile', async () => {

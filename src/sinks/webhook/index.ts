@@ -7,6 +7,7 @@
  * means that the receiver wants no more events, so the schedule is paused. `address-guard.ts` checks the addresses of
  * receivers.
  */
+import { setMaxListeners } from 'node:events'
 import type { Json } from '../../core/checks/json.js'
 import { checkOptions } from '../../core/checks/known-options.js'
 import { failure, quote } from '../../core/errors.js'
@@ -125,6 +126,8 @@ class Webhook implements Sink {
     signal: AbortSignal,
     onSlow = () => {},
   ): Promise<readonly Delivery[]> {
+    // Every message of the batch listens while it is sent. Node.js takes more than ten listeners for a leak.
+    setMaxListeners(0, signal)
     const outcomes = new Array<Delivery>(messages.length)
     const sendInOrder = async (indexes: readonly number[]) => {
       for (const at of indexes) outcomes[at] = await this.#send(messages[at] as SinkMessage, signal, onSlow)
