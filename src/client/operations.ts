@@ -38,8 +38,22 @@ export class OperationClient {
       })
       onProgress?.(found)
       if (found.state !== 'running') return found
-      await new Promise((resolve) => setTimeout(resolve, pauseMs))
+      await pause(pauseMs, signal)
       signal?.throwIfAborted()
     }
   }
+}
+
+/** Ends early when the signal fires. */
+function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
+  return new Promise((resolve) => {
+    const end = () => {
+      clearTimeout(timer)
+      signal?.removeEventListener('abort', end)
+      resolve()
+    }
+    const timer = setTimeout(end, ms)
+    signal?.addEventListener('abort', end)
+    if (signal?.aborted) end()
+  })
 }

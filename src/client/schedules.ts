@@ -102,8 +102,9 @@ export class ScheduleClient {
   async backfill(id: string, range: BackfillRequest, options: WaitOptions = {}): Promise<BackfillResult> {
     const answer = await this.#requests.send(pathOf(id, 'backfill'), { method: 'POST', body: range })
     if (answer.status !== 202) return (await answer.json()) as BackfillResult
-    const { id: operation } = (await answer.json()) as OperationResource
-    const { state, counts, error } = await new OperationClient(this.#requests).wait(operation, options)
+    const started = (await answer.json()) as OperationResource
+    options.onProgress?.(started)
+    const { state, counts, error } = await new OperationClient(this.#requests).wait(started.id, options)
     if (state === 'succeeded') return { ...{ enqueued: 0, duplicates: 0, busy: 0 }, ...counts, runs: [] }
     const detail = error?.message ?? `the backfill was ${state}; a repetition adds only what is missing`
     throw new ServiceError({ status: 409, code: error?.code ?? 'OPERATION_ENDED', detail })

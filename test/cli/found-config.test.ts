@@ -55,7 +55,7 @@ describe('a config file that was only found', () => {
   })
 })
 
-describe('a config file that was only found', () => {
+describe('a Postgres store of a config file that was only found', () => {
   const PASSWORD = { PGPASSWORD: 'secret' }
   const refusal = {
     code: 'OPTION_INVALID',

@@ -51,7 +51,7 @@ describe.each(KINDS)('the command line on %s', (kind) => {
     const paused = await run('pause', '--prefix', 'shop/', '--note', 'stock-taking')
     expect(paused).toMatchObject({
       code: 0,
-      stdout: 'ID           OUTCOME\nshop/digest  paused\nshop/paper   paused\n',
+      stdout: '2 paused\n',
     })
     const [doctor, exported] = await Promise.all([run('doctor', '-o', 'json'), run('export', '--prefix', 'shop/')])
     const { checks } = JSON.parse(doctor.stdout) as { checks: { name: string; about: string; findings: unknown[] }[] }

@@ -2,18 +2,21 @@
 
 export interface Asked {
   readonly method: string
-  /** `{run}` is a run that has not ended, `{seen}` one that was cancelled. */
+  /** `{run}` is a run that has not ended, `{seen}` one that was cancelled, `{n}` another number each time. */
   readonly path: string
   readonly body?: unknown
   readonly headers?: Readonly<Record<string, string>>
   /** With the token of a tenant that has a tenth of the schedules, and quotas. */
   readonly asTenant?: boolean
+  /** The answer is a refusal. */
+  readonly isRefused?: boolean
 }
 
 type Line = readonly [method: string, path: string, body?: unknown, rest?: Omit<Asked, 'method' | 'path' | 'body'>]
 
 const DAYS = { from: '2025-06-01T00:00:00Z', to: '2025-12-01T00:00:00Z' }
 const TENANT = { asTenant: true }
+const REFUSED = { isRefused: true }
 const NDJSON = { headers: { 'content-type': 'application/x-ndjson' } }
 
 /** `lockToken` is the token of the lock "held". */
@@ -25,11 +28,11 @@ export function walk(lockToken: number): readonly Asked[] {
     ['GET', '/v1/schedules?limit=1000&state=paused', undefined, TENANT],
     ['GET', '/v1/schedules?limit=100&recent=true'],
     ['GET', '/v1/schedules:export'],
-    ['POST', '/v1/schedules', { id: 'made', every: '1h', job: 'mail' }],
+    ['POST', '/v1/schedules', { id: 'made/{n}', every: '1h', job: 'mail' }],
     ['GET', '/v1/schedules/user%2F7'],
     ['PUT', '/v1/schedules/put', { every: '1h', job: 'mail' }],
     ['PATCH', '/v1/schedules/put', { every: '2h' }],
-    ['DELETE', '/v1/schedules/put'],
+    ['DELETE', '/v1/schedules/user%2F1{n}'],
     ['PUT', '/v1/schedules/user%2F9%2Fput', { every: '1h', job: 'mail' }, TENANT],
     ['POST', '/v1/schedules/user%2F7/pause', {}],
     ['POST', '/v1/schedules/user%2F7/resume', {}],
@@ -50,7 +53,7 @@ export function walk(lockToken: number): readonly Asked[] {
     ['GET', '/v1/runs?limit=1000&schedule=user%2F7'],
     ['GET', '/v1/runs?limit=1000', undefined, TENANT],
     ['GET', '/v1/runs/{run}'],
-    ['GET', '/v1/runs/{run}/log'],
+    ['GET', '/v1/runs/{run}/log', undefined, REFUSED],
     ['POST', '/v1/runs/{run}/cancel'],
     ['POST', '/v1/runs/{seen}/retry'],
     ['POST', '/v1/runs:cancel', { all: true, limit: 1_000 }],
@@ -61,16 +64,16 @@ export function walk(lockToken: number): readonly Asked[] {
     ['POST', '/v1/operations', { kind: 'retry-runs', job: 'nobody' }],
     ['POST', '/v1/operations', { kind: 'pause-schedules', prefix: 'user/9' }],
     ['POST', '/v1/operations', { kind: 'resume-schedules', prefix: '' }],
-    ['GET', '/v1/operations/00000000-0000-0000-0000-000000000000'],
-    ['POST', '/v1/operations/00000000-0000-0000-0000-000000000000/cancel'],
+    ['GET', '/v1/operations/00000000-0000-0000-0000-000000000000', undefined, REFUSED],
+    ['POST', '/v1/operations/00000000-0000-0000-0000-000000000000/cancel', undefined, REFUSED],
     ['GET', '/v1/jobs'],
     ['GET', '/v1/locks?limit=1000'],
     ['GET', '/v1/locks?limit=1000', undefined, TENANT],
-    ['PUT', '/v1/locks/new', { ttl: '1m' }],
-    ['PUT', '/v1/locks/held', { ttl: '1m', wait: '10ms', holder: 'other' }],
+    ['PUT', '/v1/locks/new{n}', { ttl: '1m' }],
+    ['PUT', '/v1/locks/held', { ttl: '1m', wait: '10ms', holder: 'other' }, REFUSED],
     ['GET', '/v1/locks/held'],
     ['PATCH', '/v1/locks/held', { token: lockToken, ttl: '1h' }],
-    ['POST', '/v1/locks/new/reset'],
+    ['POST', '/v1/locks/new1/reset'],
     ['DELETE', `/v1/locks/held?token=${lockToken}`],
     ['GET', '/v1/instances'],
     ['GET', '/v1/stats'],
@@ -82,7 +85,7 @@ export function walk(lockToken: number): readonly Asked[] {
     ['GET', '/v1/freeze'],
     ['DELETE', '/v1/freeze'],
     ['GET', '/v1/audit?limit=1000'],
-    ['POST', '/v1/session', { token: 'wrong' }],
+    ['POST', '/v1/session', { token: 'wrong' }, REFUSED],
     ['GET', '/v1/session'],
     ['DELETE', '/v1/session'],
     ['GET', '/metrics'],

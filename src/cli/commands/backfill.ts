@@ -3,6 +3,7 @@ import { ServiceError } from '../../client/service-error.js'
 import { OVERLAPS, type Overlap } from '../../core/policies.js'
 import { type Flags, withClient, withClientOptions } from '../operator/client-options.js'
 import { missingSchedule } from '../operator/missing.js'
+import { watched } from '../operator/operation.js'
 
 interface BackfillFlags extends Flags {
   readonly from: string
@@ -23,7 +24,7 @@ export function backfillCommand(command: Command): void {
       'after',
       `
 Enqueues a run for each tick of a past range, whether it ran before or not.
-A repetition adds nothing.
+A repetition adds nothing. Ctrl-C ends it; a repetition then adds the rest.
 
 Examples:
   belfry backfill digest/eu --from 2026-03-01T00:00Z --to 2026-03-07T23:59Z
@@ -32,16 +33,16 @@ Examples:
     )
     .action((id: string, { from, to, name, overlap, ...flags }: BackfillFlags) =>
       withClient(flags, async ({ client, out }) => {
-        const result = await client.schedules
-          .backfill(id, {
-            ...{ from, to },
-            ...(name === undefined ? {} : { name }),
-            ...(overlap === undefined ? {} : { overlap }),
-          })
-          .catch(async (error: unknown) => {
-            const isMissing = error instanceof ServiceError && error.code === 'SCHEDULE_NOT_FOUND'
-            throw isMissing ? await missingSchedule(client, id) : error
-          })
+        const range = {
+          ...{ from, to },
+          ...(name === undefined ? {} : { name }),
+          ...(overlap === undefined ? {} : { overlap }),
+        }
+        const backfill = watched({ client, out }, (options) => client.schedules.backfill(id, range, options))
+        const result = await backfill.catch(async (error: unknown) => {
+          const isMissing = error instanceof ServiceError && error.code === 'SCHEDULE_NOT_FOUND'
+          throw isMissing ? await missingSchedule(client, id) : error
+        })
         const { enqueued, duplicates, busy } = result
         out.one(result, () => [
           `${enqueued} enqueued`,

@@ -11,7 +11,8 @@ export function cancelCommand(command: Command): void {
       'after',
       `
 A run that has not started is cancelled at once; a running one is asked to stop,
-and has five seconds to do so. Filters select runs that have not ended.
+and has five seconds to do so. Filters select runs that have not ended. The
+service then works through them; Ctrl-C ends that.
 
 Examples:
   belfry cancel 1842
@@ -22,7 +23,7 @@ Examples:
       withClient(flags, (context) =>
         eachRun(context, ids, flags, {
           one: async (id) => (await context.client.runs.cancel(id)).outcome,
-          many: (selection) => context.client.runs.cancelMany(selection),
+          kind: 'cancel-runs',
           outcome: 'cancelled, or asked to stop',
           states: [...UNFINISHED_STATES],
         }),

@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import { type Flags, withClient, withClientOptions } from '../operator/client-options.js'
-import { eachSchedule, type ManyFlags, withIds } from '../operator/many-schedules.js'
+import { eachOrOperation, type ManyFlags, withIds } from '../operator/many-schedules.js'
 
 export function pauseCommand(command: Command): void {
   withClientOptions(withIds(command, 'pause').option('--note <text>', 'the reason, for other operators'))
@@ -15,7 +15,7 @@ Examples:
     )
     .action((ids: readonly string[], flags: Flags & ManyFlags & { readonly note?: string }) =>
       withClient(flags, (context) =>
-        eachSchedule(context, ids, flags, 'active', async (id) => {
+        eachOrOperation(context, ids, flags, { kind: 'pause-schedules', changed: 'paused' }, async (id) => {
           await context.client.schedules.pause(id, flags.note)
           return { id, outcome: 'paused' }
         }),

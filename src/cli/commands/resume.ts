@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import { type Flags, withClient, withClientOptions } from '../operator/client-options.js'
-import { eachSchedule, type ManyFlags, withIds } from '../operator/many-schedules.js'
+import { eachOrOperation, type ManyFlags, withIds } from '../operator/many-schedules.js'
 
 export function resumeCommand(command: Command): void {
   withClientOptions(withIds(command, 'resume').option('--note <text>', 'the reason, for the audit trail'))
@@ -14,7 +14,7 @@ Examples:
     )
     .action((ids: readonly string[], flags: Flags & ManyFlags & { readonly note?: string }) =>
       withClient(flags, (context) =>
-        eachSchedule(context, ids, flags, 'paused', async (id) => {
+        eachOrOperation(context, ids, flags, { kind: 'resume-schedules', changed: 'resumed' }, async (id) => {
           const { state } = await context.client.schedules.resume(id, flags.note)
           return { id, outcome: state }
         }),

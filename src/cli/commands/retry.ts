@@ -10,7 +10,8 @@ export function retryCommand(command: Command): void {
       'after',
       `
 Filters select failed runs, unless --state names failed, cancelled or skipped.
-A retried run has all its attempts again.
+A retried run has all its attempts again. With filters the service works through
+the runs; Ctrl-C ends that.
 
 Examples:
   belfry retry 1842
@@ -21,7 +22,7 @@ Examples:
       withClient(flags, (context) =>
         eachRun(context, ids, flags, {
           one: async (id) => (await context.client.runs.retry(id)).state,
-          many: (selection) => context.client.runs.retryMany(selection),
+          kind: 'retry-runs',
           outcome: 'ready',
           states: ['failed'],
         }),

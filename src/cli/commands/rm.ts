@@ -33,7 +33,7 @@ Examples:
         )
       }
       return withClient(flags, (context) =>
-        eachSchedule(context, ids, flags, undefined, async (id) => {
+        eachSchedule(context, ids, flags, async (id) => {
           await context.client.schedules.remove(id, ifVersion === undefined ? {} : { ifVersion })
           return { id, outcome: 'removed' }
         }),

@@ -1,8 +1,9 @@
 /** Changes several runs: each by its id, or all that match the filters. */
-import type { ManyRunsResult, RunSelection } from '../../client/index.js'
+import type { NewOperation, RunSelection } from '../../client/index.js'
 import { failure } from '../../core/errors.js'
 import { exitCodeOf, printError } from '../terminal/exit.js'
 import type { Column } from '../terminal/table.js'
+import { changeMany } from './operation.js'
 import { filtersOf, type RunFlags } from './run-filters.js'
 import type { CommandContext } from './with-client.js'
 
@@ -17,8 +18,9 @@ interface Outcome {
 
 export interface RunChange {
   readonly one: (id: string) => Promise<string>
-  readonly many: (selection: RunSelection) => Promise<ManyRunsResult>
-  /** The outcome to show for each run that `many` changed. */
+  /** The operation on all runs that match. */
+  readonly kind: Extract<NewOperation['kind'], `${string}-runs`>
+  /** What the operation did to the runs that it counts. */
   readonly outcome: string
   /** The states to select without --state. */
   readonly states: NonNullable<RunSelection['states']>
@@ -41,8 +43,10 @@ export async function eachRun(
   if (isFiltered && all === Object.keys(chosen).length > 0) {
     throw failure('OPTION_INVALID', all ? '--all means every run: leave it or the filters out' : NO_CHOICE)
   }
-  const done = isFiltered ? byFilter(context, filters, change) : byId(ids, change)
-  await context.out.list(done, COLUMNS, 'there are no such runs')
+  const none = 'there are no such runs'
+  if (!isFiltered) return context.out.list(byId(ids, change), COLUMNS, none)
+  const { kind, states, outcome } = change
+  await changeMany(context, { kind, states, ...filters }, outcome, none)
 }
 
 async function* byId(ids: readonly string[], { one }: RunChange): AsyncGenerator<Outcome> {
@@ -55,22 +59,6 @@ async function* byId(ids: readonly string[], { one }: RunChange): AsyncGenerator
       process.exitCode = exitCodeOf(error)
     }
   }
-}
-
-/** Changes the runs in batches, from the newest to the oldest, so runs created meanwhile are not included. */
-async function* byFilter(
-  { out }: CommandContext,
-  filters: RunSelection,
-  { many, outcome, states }: RunChange,
-): AsyncGenerator<Outcome> {
-  let [cursor, refused]: [string | null, number] = [null, 0]
-  do {
-    const result: ManyRunsResult = await many({ states, ...filters, ...(cursor === null ? {} : { cursor }) })
-    for (const id of result.changed) yield { id, outcome }
-    refused += result.refused
-    cursor = result.nextCursor
-  } while (cursor !== null)
-  if (refused > 0) out.noteAfter(`${refused} had changed state before they could be changed`)
 }
 
 const COLUMNS: readonly Column<Outcome>[] = [

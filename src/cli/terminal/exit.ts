@@ -58,7 +58,7 @@ export function printError(error: unknown): void {
   process.stderr.write(`belfry: ${cleanText(messageOf(error))}\n`)
 }
 
-function messageOf(error: unknown): string {
+export function messageOf(error: unknown): string {
   if (error instanceof BelfryError) return error.message
   if (error instanceof ServiceError) {
     const hint = HINTS[error.code] ?? error.problem.hint

@@ -60,6 +60,11 @@ export class Output {
       if (all.length === 0) this.note(none)
       else for (const line of tableLines(all, columns, this.style, this.width)) this.line(line)
     }
+    this.notes()
+  }
+
+  /** Prints the notes that come after the results. */
+  notes(): void {
     for (const text of this.#notes.splice(0)) this.note(text)
   }
 

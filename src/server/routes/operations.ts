@@ -38,7 +38,9 @@ export function operationRoutes(belfry: Belfry, operations: Operations): readonl
       handle: async (c, { body }) => {
         const work = workOf(belfry, c, body)
         const target = 'prefix' in body ? body.prefix : '*'
-        const started = await operations.start(c, { kind: body.kind, target }, work, (last) => audit(c, last))
+        const started = await operations.start(c, { kind: body.kind, target }, work, (last) =>
+          audit(c, last, 'note' in body ? body.note : undefined),
+        )
         return answerAccepted(c, started.operation)
       },
     }),
@@ -89,10 +91,15 @@ async function seenOperation(c: ServerContext, operations: Operations): Promise<
   throw problem(404, 'NOT_FOUND', `there is no operation "${id.slice(0, 100)}": it never existed, or is too old`)
 }
 
-async function audit(c: ServerContext, { kind, target, state, counts }: StoredOperation): Promise<void> {
+async function audit(
+  c: ServerContext,
+  { kind, target, state, counts }: StoredOperation,
+  note: string | undefined,
+): Promise<void> {
   await c.env.audit(c.get('caller'), `operation.${kind}`, target === '' ? '*' : target, {
     state,
     counts: { ...counts },
+    ...(note === undefined ? {} : { note }),
   })
 }
 
