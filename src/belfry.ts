@@ -17,6 +17,7 @@ import { Health } from './engine/health.js'
 import { BeatThread } from './engine/instances/beat-thread.js'
 import { LoopWatch } from './engine/instances/loop-watch.js'
 import { LockKeeper } from './engine/locks/lock-keeper.js'
+import { runningText } from './engine/locks/lock-names.js'
 import { Metrics } from './engine/metrics/metrics.js'
 import { measured } from './engine/store/measured.js'
 import { openedOnUse } from './engine/store/opened-on-use.js'
@@ -77,8 +78,9 @@ function compose(options: ParsedOptions): Belfry {
   const shared = { ...options, store, events, health, floor: new TokenFloor(clock) }
   const loopWatch = new LoopWatch({
     ...{ clock, log, observe: (ms: number) => metrics.observe('belfry_event_loop_delay_ms', {}, ms) },
-    running: () => engine.running,
-    onTurn: (running) => beatThread.loopTurned(running),
+    running: () => runningText(engine.running, keeper.names),
+    // The thread knows the locks that it renews.
+    onTurn: () => beatThread.loopTurned(engine.running),
   })
   const beatThread = new BeatThread({ ...shared, onStart: () => loopWatch.start() })
   const engine: Engine = new Engine({

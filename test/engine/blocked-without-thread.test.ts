@@ -53,7 +53,7 @@ describe.each(['memory', 'sqlite'])('on %s, an instance whose event loop was blo
     await belfry.stop()
     await remove()
     const warning = lines.find(({ message }) => message.includes('the event loop was blocked'))
-    expect(warning?.fields).toMatchObject({ running: `block ${run}` })
+    expect(warning?.fields).toMatchObject({ running: `block ${run}, lock "held"` })
     expect(warning?.message).toContain('docs/cpu-bound-jobs.md')
   })
 })

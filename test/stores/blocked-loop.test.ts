@@ -141,6 +141,8 @@ describe.concurrent.each(Object.keys(KINDS) as (keyof typeof KINDS)[])('on %s', 
       expect(await ended(belfry, run)).toMatchObject({ state: 'succeeded', attempt: 1, result })
       expect(await waiting).toBeDefined()
       expect(blocked.warned() + other.warned()).toContain('the event loop was blocked')
+      // Written during the block, with the name of the lock.
+      expect(blocked.warned()).toMatch(/the event loop is blocked.*lock \\"held\\"/)
     },
   )
 })

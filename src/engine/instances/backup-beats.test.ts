@@ -36,7 +36,9 @@ function scene() {
     },
   })
   const onDead = () => void said.push('dead')
-  const backup = new BackupBeats({ clock, open, turnedAt, maxBlockMs: MAX_BLOCK_MS, onDead })
+  const blocks: (readonly string[])[] = []
+  const onBlocked = (_: number, locks: readonly string[]) => void blocks.push(locks)
+  const backup = new BackupBeats({ clock, open, turnedAt, maxBlockMs: MAX_BLOCK_MS, onBlocked, onDead })
   /** Calls the step again whenever it is due, as its loop does. */
   async function pass(ms: number): Promise<void> {
     const until = clock.monotonic() + ms
@@ -46,7 +48,7 @@ function scene() {
     }
     await backup.catchUp()
   }
-  return { clock, backup, turnedAt, beats, renewals, said, state, pass }
+  return { clock, backup, turnedAt, beats, renewals, said, blocks, state, pass }
 }
 
 function beating(): { instance: BeatingInstance; main: SharedInstant; thread: SharedInstant } {
@@ -102,6 +104,19 @@ describe('backup beats', () => {
     backup.drop('h')
     await pass(60_000)
     expect(renewals).toHaveLength(1)
+  })
+
+  it('report a block once while it lasts, with the locks, and the next block again', async () => {
+    const { backup, blocks, clock, turnedAt, pass } = scene()
+    backup.hold(lock)
+    await pass(4_000 * 1.4)
+    expect(blocks).toEqual([])
+    await pass(4_000 * 4)
+    expect(blocks).toEqual([['a']])
+    turnedAt.moveTo(clock.monotonic())
+    await pass(1_000)
+    await pass(30_000)
+    expect(blocks).toEqual([['a'], ['a']])
   })
 
   it('forget a lock that another holder has', async () => {

@@ -28,8 +28,10 @@ export interface BackupBeatsOptions {
   /** When the main loop last turned. */
   readonly turnedAt: SharedInstant
   readonly maxBlockMs: number
+  /** Called once in each block in which this thread sends beats. `locks` are the names of those that it renews. */
+  readonly onBlocked: (silentMs: number, locks: readonly string[]) => void
   /** Called once in each block that lasts too long. */
-  readonly onDead: (silentMs: number) => void
+  readonly onDead: (silentMs: number, locks: readonly string[]) => void
 }
 
 /** The main thread counts as late this many intervals after its last beat or renewal. */
@@ -39,6 +41,8 @@ const READY = 0.5
 /** The connection is closed after this long without an instance or a lock. */
 const IDLE_MS = 60_000
 const DEAD_POLL_MS = 500
+/** The main loop turns every half a second, so a longer silence is a block. */
+const BLOCK_MS = 2_000
 
 interface Beating {
   readonly instance: BeatingInstance
@@ -57,6 +61,7 @@ export class BackupBeats {
   /** When the next beat, renewal or connection is due. */
   #nextAt = Number.POSITIVE_INFINITY
   #reportedDead = false
+  #reportedBlock = false
 
   constructor(options: BackupBeatsOptions) {
     this.#options = options
@@ -84,6 +89,7 @@ export class BackupBeats {
   async catchUp(): Promise<number> {
     const now = this.#options.clock.monotonic()
     if (this.#isDead(now)) return DEAD_POLL_MS
+    this.#reportBlock(now)
     await this.#connect(now)
     const sent = await Promise.allSettled([this.#beat(now), this.#renew(now)])
     for (const result of sent) if (result.status === 'rejected') throw result.reason
@@ -117,9 +123,21 @@ export class BackupBeats {
     const { turnedAt, maxBlockMs, onDead } = this.#options
     const silentMs = now - turnedAt.at
     const isDead = silentMs > maxBlockMs
-    if (isDead && !this.#reportedDead && this.#isHolding) onDead(silentMs)
+    if (isDead && !this.#reportedDead && this.#isHolding) onDead(silentMs, this.#lockNames)
     this.#reportedDead = isDead
     return isDead
+  }
+
+  #reportBlock(now: number): void {
+    const { turnedAt, onBlocked } = this.#options
+    const silentMs = now - turnedAt.at
+    const isBlocked = silentMs > BLOCK_MS && this.#nextDueAt(LATE) <= now
+    if (isBlocked && !this.#reportedBlock) onBlocked(silentMs, this.#lockNames)
+    this.#reportedBlock = isBlocked || (this.#reportedBlock && silentMs > BLOCK_MS)
+  }
+
+  get #lockNames(): readonly string[] {
+    return [...this.#locks.values()].map(({ name }) => name)
   }
 
   async #beat(now: number): Promise<void> {

@@ -6,6 +6,7 @@ import type { BeatStoreModule } from '../../core/instances/beat-store.js'
 import { silentLogger } from '../../core/logger.js'
 import { Events } from '../events.js'
 import { Health } from '../health.js'
+import { lockNames, runningText } from '../locks/lock-names.js'
 import { Loop } from '../loop.js'
 import { BackupBeats } from './backup-beats.js'
 import type { BeatThreadData, FromBeatThread, ToBeatThread } from './beat-messages.js'
@@ -21,9 +22,14 @@ const beats = new BackupBeats({
   turnedAt: new SharedInstant(turnedAt),
   maxBlockMs,
   open: () => openBeatStore(source.options),
-  onDead: (silentMs) =>
+  onBlocked: (silentMs, locks) =>
+    warnNow(
+      { blockedMs: Math.round(silentMs), running: runningText(running, lockNames(locks)) },
+      'the event loop is blocked, or the process was stopped; another thread keeps its work until maxBlock',
+    ),
+  onDead: (silentMs, locks) =>
     warn(
-      { blockedMs: Math.round(silentMs), maxBlockMs, running },
+      { blockedMs: Math.round(silentMs), maxBlockMs, running: runningText(running, lockNames(locks)) },
       'the event loop has been blocked for longer than maxBlock: the process counts as dead, and its work is taken over',
     ),
 })
@@ -44,8 +50,13 @@ function unreachable(fields: object): void {
  * wakes, it logs the warning too.
  */
 function warn(fields: object, message: string): void {
-  if (warns) writeSync(STDERR, `belfry warning: ${message} ${JSON.stringify(fields)}\n`)
+  warnNow(fields, message)
   sendLine('warn', fields, message)
+}
+
+/** For a block that may still end: the main thread logs its own warning then. */
+function warnNow(fields: object, message: string): void {
+  if (warns) writeSync(STDERR, `belfry warning: ${message} ${JSON.stringify(fields)}\n`)
 }
 
 function sendLine(level: FromBeatThread['level'], fields: object, message: string): void {

@@ -9,10 +9,10 @@ export interface LoopWatchOptions {
   readonly clock: Clock
   readonly log: Logger
   readonly observe: (delayMs: number) => void
-  /** Names the handlers that run now. */
+  /** Names the handlers that run now, and the locks that are held. */
   readonly running: () => string
   /** Called at each measurement. */
-  readonly onTurn: (running: string) => void
+  readonly onTurn: () => void
 }
 
 const EVERY_MS = 500
@@ -66,7 +66,7 @@ export class LoopWatch {
     observe(this.#delayMs)
     const handlers = running()
     if (this.#delayMs >= WARN_MS) this.#warn(handlers)
-    onTurn(handlers)
+    onTurn()
   }
 
   #warn(handlers: string): void {

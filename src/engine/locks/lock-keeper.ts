@@ -17,6 +17,7 @@ import type { Health } from '../health.js'
 import type { BeatThread } from '../instances/beat-thread.js'
 import { Loop } from '../loop.js'
 import type { HeldLock, LockObserver } from './held-lock.js'
+import { lockNames } from './lock-names.js'
 
 export interface LockKeeperOptions {
   readonly store: Store
@@ -46,6 +47,11 @@ export class LockKeeper implements LockObserver {
   /** The locks that this process has not released, including lost ones. */
   get held(): readonly HeldLock[] {
     return [...this.#held]
+  }
+
+  /** Names the locks for warnings: `lock "import", lock "report" and 3 more`. The code that holds one may block the loop. */
+  get names(): string {
+    return lockNames([...this.#held].map(({ name }) => name))
   }
 
   keep(lock: HeldLock): void {
