@@ -136,7 +136,6 @@ export function coalescedInShards<Item, Result>(
   }
 }
 
-/** Runs `work` for every shard, in parallel. */
 /** Keeps a shard with damaged keys from keeping the others from their work. */
 export class Damage {
   /** The error of the first damaged shard. */
@@ -159,6 +158,7 @@ export class Damage {
   }
 }
 
+/** Runs `work` for every shard, in parallel. */
 export function everywhere<Result>(server: Server, work: (shard: number) => Promise<Result>): Promise<Result[]> {
   return Promise.all(Array.from({ length: server.shards }, (_, shard) => work(shard)))
 }
