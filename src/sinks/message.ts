@@ -38,6 +38,8 @@ export interface EncodeRules {
 
 const JSON_TYPE = 'application/json'
 const CLOUD_TYPE = 'application/cloudevents+json; charset=utf-8'
+/** The characters that RFC 3986 allows. */
+const URI_REFERENCE = /^(?:[\w.~:/?#[\]@!$&'()*+,;=-]|%[0-9A-Fa-f]{2})+$/
 const MODES = ['structured', 'binary'] as const
 const FORMATS = ['plain', 'cloudevents'] as const
 
@@ -53,6 +55,9 @@ export function encoder(options: FormatOptions, rules: EncodeRules, where: strin
   checkChoice(where, 'mode', mode ?? 'structured', MODES)
   for (const [name, text] of Object.entries({ source, type })) {
     if (typeof text !== 'string' || text === '') throw invalid(where, `${name} must be text that is not empty`)
+  }
+  if (!URI_REFERENCE.test(source)) {
+    throw invalid(where, `source is ${quote(source)}; it must be a URI reference, with other characters as %C3%A4`)
   }
   return mode === 'binary'
     ? (message) => binaryEvent(message, source, type, rules.attributePrefix)
