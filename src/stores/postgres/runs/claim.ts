@@ -19,9 +19,10 @@ const claim = sqlFunction({
   gives: { nowMs: integer, nextReadyAt: optional(integer), hints: changes, skipped: texts },
 })
 
-/** What was claimed comes as one array of rows: here each becomes a row of its own, or one without a run. */
-const CLAIM = `select ${claim.columns}, ${runCodec.select('r')}
-  from ${claim.from} left join lateral pg_catalog.unnest(f.claimed) r on true`
+/** What was claimed comes as one array of rows: here each becomes a row of its own, or one without a run. The first has the rest. */
+const CLAIM = `select rest.*, ${runCodec.select('r')}
+  from ${claim.from} left join lateral pg_catalog.unnest(f.claimed) with ordinality r on true
+  left join lateral (select ${claim.columns} where coalesce(r.ordinality, 1) = 1) rest on true`
 
 export async function claimRuns(db: Database, request: ClaimRequest): Promise<ClaimResult> {
   const { instance, limit, jobs, sinks, floor } = request
