@@ -1,14 +1,17 @@
 import { once } from 'node:events'
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { Agent, get } from 'node:http'
-import { connect } from 'node:net'
+import { type AddressInfo, connect, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import pg from 'pg'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { Connection } from '../../src/stores/sqlite/connection/connection.js'
+import { openDriver } from '../../src/stores/sqlite/connection/driver.js'
+import { type Nothing, row } from '../../src/stores/sqlite/connection/statements.js'
 import { parseExposition } from '../server/exposition.js'
 import { serverUrl } from '../servers/server-url.js'
-import { curl, jsonBody, run, Service } from './service.js'
+import { belfry, curl, jsonBody, run, Service } from './service.js'
 
 const SCHEMA = `serve_${process.pid}`
 let folder = ''
@@ -48,6 +51,26 @@ async function json(url: string, ...args: string[]) {
   expect(`${status} ${text}`).toMatch(/^2/)
   return JSON.parse(text)
 }
+
+it('a process whose port is taken ends without taking part', { timeout: 60_000 }, async () => {
+  const path = join(folder, 'taken.db')
+  expect(await belfry(['migrate', '--store', path])).toMatchObject({ code: 0 })
+  const taken = createServer().listen(0, '127.0.0.1')
+  await once(taken, 'listening')
+  const { port } = taken.address() as AddressInfo
+  const service = new Service(['--store', path, '--port', String(port)])
+  services.push(service)
+  expect(await service.exited()).not.toBe(0)
+  expect(service.output).toContain(String(port))
+  const db = new Connection(openDriver(path))
+  const joined = row<Nothing, { seq: number }>(
+    "-- statement: joined\nselect seq from sqlite_sequence where name = 'belfry_instances';",
+    'joined',
+  )
+  expect(joined({ db }, {})).toBeUndefined()
+  db.close()
+  taken.close()
+})
 
 describe.each(Object.entries(STORES))('two processes of belfry serve on one store: %s', (_, store) => {
   it('share schedules, ticks and locks, survive a kill, and stop gracefully', { timeout: 120_000 }, async () => {

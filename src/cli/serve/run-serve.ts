@@ -43,12 +43,19 @@ export async function runServe(settings: ServeSettings): Promise<void> {
     ...(release === undefined ? {} : { release }),
   })
   logEvents(belfry, log)
+  const server = createServer(belfry, serverOptions(settings, belfry.records, log))
+  const begun = whenBegun()
+  const fetch = withRoles(settings, belfry, server.fetch, () => shutdown.isRequested)
+  const listener = new HttpListener({
+    fetch: (request: Request, info: RequestInfo) => begun.promise.then(() => fetch(request, info)),
+    addressOf,
+    maxConnections: settings.maxConnections,
+  })
   try {
-    await belfry.start()
-    const server = createServer(belfry, serverOptions(settings, belfry.records, log))
-    const fetch = withRoles(settings, belfry, server.fetch, () => shutdown.isRequested)
-    const listener = new HttpListener({ fetch, addressOf, maxConnections: settings.maxConnections })
+    // A process whose port is taken must not take part: it would start runs and end at once. Requests wait for the start.
     const { address, port } = await listener.listen(settings.host, settings.port)
+    await belfry.start()
+    begun.resolve()
     announce(log, settings, location.name, `http://${address.includes(':') ? `[${address}]` : address}:${port}`)
     const signal = await shutdown.requested
     log.say(`${signal}: finishing requests in flight`, { signal, inFlight: listener.inFlight })
@@ -61,10 +68,19 @@ export async function runServe(settings: ServeSettings): Promise<void> {
     await belfry.stop({ grace: Math.max(endBy - performance.now(), 0) })
     log.say('stopped')
   } catch (error) {
+    await listener.close(0)
     await belfry.stop({ grace: 0 })
     throw error
   }
   shutdown.exit()
+}
+
+function whenBegun(): { readonly promise: Promise<void>; readonly resolve: () => void } {
+  let resolve = () => {}
+  const promise = new Promise<void>((begin) => {
+    resolve = begin
+  })
+  return { promise, resolve }
 }
 
 function serverOptions(settings: ServeSettings, records: RecordStore, { logger }: ServeLog) {
