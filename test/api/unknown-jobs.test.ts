@@ -40,3 +40,24 @@ describe('a job that no instance has defined', () => {
     )
   })
 })
+
+describe('a path of exclusive.by that the payload does not have', () => {
+  it('is a warning once, with the nearest name', async () => {
+    const { belfry, warnings } = kit()
+    const job = belfry.job('digest', { exclusive: { by: ['regoin', 'user.id'] }, run: () => null })
+    await belfry.start()
+    for (const region of ['eu', 'us']) await job.enqueue({ region, user: { id: 1 } })
+    expect(warnings).toEqual([
+      'the payload of job "digest" has no "regoin" (did you mean "region"?): that part of its exclusive key is null, so all runs without it share one key',
+    ])
+  })
+
+  it('is no warning once a payload has had it', async () => {
+    const { belfry, warnings } = kit()
+    const job = belfry.job('digest', { exclusive: { by: ['user.id'] }, run: () => null })
+    await belfry.start()
+    await job.enqueue({ user: { id: 1 } })
+    await job.enqueue({})
+    expect(warnings).toEqual([])
+  })
+})

@@ -13,6 +13,7 @@ import type { Page, Store } from '../../core/store.js'
 import type { JobDefinition } from '../../engine/definitions.js'
 import { cachedRead } from '../cached-read.js'
 import type { SinkCatalogue } from '../sinks/sink-catalogue.js'
+import { MissingPaths } from './missing-paths.js'
 
 /** How long the list of other instances' jobs is cached. */
 const FRESH_MS = 5_000
@@ -30,6 +31,7 @@ export class JobCatalogue {
   readonly #log: Logger
   /** Unknown jobs that the log has named. */
   readonly #warned = new Set<string>()
+  readonly #missingPaths: MissingPaths
   readonly #knownJobs: () => Promise<ReadonlyMap<string, JobInfo>>
 
   /** `named`: the only jobs that this instance runs; undefined for all. */
@@ -38,6 +40,7 @@ export class JobCatalogue {
     this.#store = store
     this.#log = log
     this.sinks = sinks
+    this.#missingPaths = new MissingPaths(log)
     this.#knownJobs = cachedRead(() => this.#readKnownJobs(), FRESH_MS, clock)
   }
 
@@ -77,6 +80,7 @@ export class JobCatalogue {
     if (rule === undefined) return undefined
     if (rule === 'unknown') return 'unstamped'
     const { job } = target
+    this.#missingPaths.check(job, rule, payload)
     return keyOf(job, rule, payload, origin) ?? (await this.#keyByCode(job, rule, payload, origin)) ?? 'unstamped'
   }
 

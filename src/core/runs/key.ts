@@ -64,10 +64,18 @@ function keyName(prefix: string, value: Json): string {
 }
 
 function valueAt(payload: Json, path: string): Json {
+  return memberAt(payload, path) ?? null
+}
+
+export function hasPath(payload: Json, path: string): boolean {
+  return memberAt(payload, path) !== undefined
+}
+
+function memberAt(payload: Json, path: string): Json | undefined {
   let value: Json | undefined = payload
   for (const part of path.split('.')) {
-    if (value === null || typeof value !== 'object' || !Object.hasOwn(value, part)) return null
+    if (value === null || typeof value !== 'object' || !Object.hasOwn(value, part)) return undefined
     value = (value as { readonly [key: string]: Json })[part]
   }
-  return value ?? null
+  return value
 }
