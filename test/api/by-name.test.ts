@@ -138,7 +138,7 @@ describe('bulk operations', () => {
   it.each(['cancelMany', 'retryMany'] as const)('mean every run only if they say so: %s', async (change) => {
     const { belfry } = createTestBelfry()
     await belfry.start()
-    for (const query of [{}, { limit: 3 }, { states: ['failed' as const] }, { prefix: '' }, { all: false }]) {
+    for (const query of [{}, { limit: 3 }, { state: ['failed' as const] }, { prefix: '' }, { all: false }]) {
       await expect(belfry.runs[change](query)).rejects.toThrow('all: true to mean every run')
     }
     await expect(belfry.runs[change]({ all: true, job: 'a' })).rejects.toThrow(
@@ -159,7 +159,7 @@ describe('bulk operations', () => {
     const second = await belfry.runs.cancelMany({ job: 'a', limit: 3, ...(first.next ? { after: first.next } : {}) })
     expect(second.changed).toHaveLength(2)
     expect((await belfry.runs.retryMany({ job: 'a' })).changed).toHaveLength(5)
-    await expect(belfry.runs.retryMany({ job: 'a', states: ['running'] })).rejects.toMatchObject({
+    await expect(belfry.runs.retryMany({ job: 'a', state: ['running'] })).rejects.toMatchObject({
       code: 'OPTION_INVALID',
     })
     expect(await belfry.stats()).toMatchObject({

@@ -51,7 +51,7 @@ const nonsense: readonly unknown[] = [
   { timeout: {} },
   { ifVersion: 'new' },
   { state: 'odd' },
-  { states: 5 },
+  { state: 5 },
   { from: {}, to: {} },
   { ttl: {} },
   { holder: {} },

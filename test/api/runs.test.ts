@@ -93,7 +93,7 @@ describe('runs.list', () => {
       (await belfry.runs.list(query)).items.map(({ payload }) => payload)
     expect(await payloads({ job: 'slow' })).toEqual(['later', 'bad', 'b', 'a'])
     expect(await payloads({ job: 'slow', state: 'succeeded' })).toEqual(['b', 'a'])
-    expect(await payloads({ job: 'slow', states: ['failed', 'ready'] })).toEqual(['later', 'bad'])
+    expect(await payloads({ job: 'slow', state: ['failed', 'ready'] })).toEqual(['later', 'bad'])
     expect((await belfry.runs.list({ schedule: 'quick/hourly' })).items).toHaveLength(2)
     const first = await belfry.runs.list({ job: 'slow', limit: 3 })
     expect(first.items).toHaveLength(3)

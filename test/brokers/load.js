@@ -152,7 +152,7 @@ export class Load {
     const deadline = Date.now() + withinMs
     await sleep(Math.max(this.#lastTick(this.#options.seconds) + 2_000 - Date.now(), 0))
     for (;;) {
-      const { items: runs } = await this.#belfry.runs.list({ states: UNFINISHED, limit: 3 })
+      const { items: runs } = await this.#belfry.runs.list({ state: UNFINISHED, limit: 3 })
       const { items: schedules } = await this.#belfry.schedules.list({ state: 'active', limit: 3 })
       if (runs.length === 0 && schedules.length === 0) return
       if (Date.now() > deadline) {
@@ -164,7 +164,7 @@ export class Load {
   }
 
   async deadLetters() {
-    const { items } = await this.#belfry.runs.list({ states: ['failed'], limit: 1_000 })
+    const { items } = await this.#belfry.runs.list({ state: ['failed'], limit: 1_000 })
     return items
   }
 

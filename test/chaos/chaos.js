@@ -161,7 +161,7 @@ async function killBusiestWorker(operator, workers, leaseMs, say) {
   await sleep(leaseMs * 1.5)
   for (const until = monotonicMs() + 20_000; monotonicMs() < until; await sleep(100)) {
     const pids = new Map((await retried(() => operator.instances())).map(({ id, pid }) => [id, pid]))
-    const { items } = await retried(() => operator.runs.list({ states: ['running'], job: 'slow', limit: 100 }))
+    const { items } = await retried(() => operator.runs.list({ state: ['running'], job: 'slow', limit: 100 }))
     const running = items.flatMap(({ instance }) => pids.get(instance ?? '') ?? [])
     const countOf = (/** @type {number} */ pid) => running.filter((one) => one === pid).length
     const busiest = workers.running(leaseMs).sort((one, other) => countOf(other) - countOf(one))[0]
@@ -253,7 +253,7 @@ function readLines(log) {
 async function untilAllRunsEnded(operator) {
   const until = monotonicMs() + 60_000
   for (;;) {
-    const { items } = await retried(() => operator.runs.list({ states: ['waiting', 'ready', 'running'], limit: 10 }))
+    const { items } = await retried(() => operator.runs.list({ state: ['waiting', 'ready', 'running'], limit: 10 }))
     if (items.length === 0) return
     if (monotonicMs() > until) {
       throw new Error(`still unfinished a minute later: ${JSON.stringify(items.slice(0, 3))}`)

@@ -42,7 +42,7 @@ describe('a change of many runs', () => {
       {},
       { schedule: undefined },
       { limit: 5 },
-      { states: [action === 'cancel' ? 'ready' : 'failed'] },
+      { state: [action === 'cancel' ? 'ready' : 'failed'] },
     ]) {
       const answer = await many(empty)
       expect(refused(answer, 422)).toEqual([''])
@@ -61,9 +61,9 @@ describe('a change of many runs', () => {
   })
 
   it('names the states that it can change', async () => {
-    const answer = await send('POST', '/v1/runs:cancel', { job: 'ok', states: ['ready', 'failed'] })
-    expect(refused(answer, 422)).toEqual(['/states/1'])
-    expect(refused(await send('POST', '/v1/runs:retry', { job: 'ok', states: ['ready'] }), 422)).toEqual(['/states/0'])
+    const answer = await send('POST', '/v1/runs:cancel', { job: 'ok', state: ['ready', 'failed'] })
+    expect(refused(answer, 422)).toEqual(['/state/1'])
+    expect(refused(await send('POST', '/v1/runs:retry', { job: 'ok', state: ['ready'] }), 422)).toEqual(['/state/0'])
   })
 })
 

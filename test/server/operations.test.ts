@@ -99,7 +99,7 @@ describe('an operation on many', () => {
     const operations = client().operations
     const { id } = await operations.start({ kind: 'cancel-runs', job: 'mail' })
     expect(await operations.wait(id)).toMatchObject({ state: 'succeeded', counts: { changed: 450, refused: 0 } })
-    const retried = await operations.start({ kind: 'retry-runs', all: true, states: ['cancelled'] })
+    const retried = await operations.start({ kind: 'retry-runs', all: true, state: ['cancelled'] })
     expect(await operations.wait(retried.id)).toMatchObject({ state: 'succeeded', counts: { changed: 450 } })
   })
 

@@ -82,7 +82,7 @@ describe('runs', () => {
     expect(others.body.changed).toHaveLength(1)
     await enqueue('ok', { in: '1h' })
     expect((await send('POST', '/v1/runs:cancel', { job: 'ok' })).body.changed).toHaveLength(1)
-    expect((await send('POST', '/v1/runs:cancel', { all: true, states: ['failed'] })).status).toBe(422)
+    expect((await send('POST', '/v1/runs:cancel', { all: true, state: ['failed'] })).status).toBe(422)
   })
 })
 

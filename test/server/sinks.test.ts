@@ -68,7 +68,7 @@ describe('dead letters', () => {
       ['a', 'orders'],
     ])
     orders.script = accept
-    const body = { sink: 'orders', states: ['failed'] }
+    const body = { sink: 'orders', state: ['failed'] }
     const retried = await server.ask('/v1/runs:retry', { method: 'POST', body })
     expect([retried.status, retried.body.changed.length]).toEqual([200, 3])
     await kit.advance('1s')

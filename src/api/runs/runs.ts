@@ -15,31 +15,21 @@ import { type RunEvent, RunFeed } from './run-feed.js'
 const FIRST_LOOK_MS = 20
 const LOOK_MS = 1_000
 
-const FILTERS = [
-  'after',
-  'prefix',
-  'schedule',
-  'tick',
-  'job',
-  'sink',
-  'key',
-  'state',
-  'states',
-  'waitsFor',
-  'look',
-] as const
+const FILTERS = ['after', 'prefix', 'schedule', 'tick', 'job', 'sink', 'key', 'state', 'waitsFor', 'look'] as const
 const isState = (state: unknown) => RUN_STATES.includes(state as RunState)
 const CHECKS = {
   look: isLook,
   /** `instantMs` checks the tick later. */
   tick: () => true,
-  state: isState,
-  states: (states: unknown) => Array.isArray(states) && states.every(isState),
+  state: (state: unknown) => (Array.isArray(state) ? state.length > 0 && state.every(isState) : isState(state)),
   waitsFor: (waitsFor: unknown) => WAITS_FOR.includes(waitsFor as WaitsFor),
 }
 
-/** Which runs are meant. `state` is short for `states: [state]`. */
-export type RunFilter = Partial<Omit<RunQuery, 'tick'>> & { readonly tick?: Instant; readonly state?: RunState }
+/** Which runs are meant. `state` is one state or several. */
+export type RunFilter = Partial<Omit<RunQuery, 'tick' | 'states'>> & {
+  readonly tick?: Instant
+  readonly state?: RunState | readonly RunState[]
+}
 
 /** A run whose job is known. `result` is set when it has succeeded; it has been JSON, so a Date is text. */
 export type RunOf<Result> = unknown extends Result ? Run : Omit<Run, 'result'> & { readonly result?: Result }
@@ -126,7 +116,7 @@ export class Runs {
     return {
       ...rest,
       ...(tick === undefined ? {} : { tick: located(where, () => instantMs(tick)) }),
-      ...(state === undefined ? {} : { states: [state] }),
+      ...(state === undefined ? {} : { states: [state].flat() }),
     }
   }
 

@@ -25,7 +25,7 @@ Examples:
           one: async (id) => (await context.client.runs.cancel(id)).outcome,
           kind: 'cancel-runs',
           outcome: 'cancelled, or asked to stop',
-          states: [...UNFINISHED_STATES],
+          state: [...UNFINISHED_STATES],
         }),
       ),
     )

@@ -24,7 +24,7 @@ Examples:
           one: async (id) => (await context.client.runs.retry(id)).state,
           kind: 'retry-runs',
           outcome: 'ready',
-          states: ['failed'],
+          state: ['failed'],
         }),
       ),
     )

@@ -38,6 +38,5 @@ async function follow(context: CommandContext, flags: RunsFlags): Promise<void> 
 }
 
 function queryOf(flags: RunsFlags): Omit<RunQuery, 'cursor' | 'limit'> {
-  const { states, ...filters } = filtersOf(flags)
-  return { ...filters, ...(states === undefined ? {} : { state: states }) }
+  return filtersOf(flags)
 }

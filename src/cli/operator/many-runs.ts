@@ -23,7 +23,7 @@ export interface RunChange {
   /** What the operation did to the runs that it counts. */
   readonly outcome: string
   /** The states to select without --state. */
-  readonly states: NonNullable<RunSelection['states']>
+  readonly state: NonNullable<RunSelection['state']>
 }
 
 const NO_CHOICE = '--state alone means runs of every schedule and job: add --schedule, --job, --to or --key, or --all'
@@ -39,14 +39,14 @@ export async function eachRun(
   if ((ids.length === 0) !== isFiltered) {
     throw failure('OPTION_INVALID', 'give either ids of runs, or filters (--all for every run)')
   }
-  const { states: _, all = false, ...chosen } = filters
+  const { state: _, all = false, ...chosen } = filters
   if (isFiltered && all === Object.keys(chosen).length > 0) {
     throw failure('OPTION_INVALID', all ? '--all means every run: leave it or the filters out' : NO_CHOICE)
   }
   const none = 'there are no such runs'
   if (!isFiltered) return context.out.list(byId(ids, change), COLUMNS, none)
-  const { kind, states, outcome } = change
-  await changeMany(context, { kind, states, ...filters }, outcome, none)
+  const { kind, state, outcome } = change
+  await changeMany(context, { kind, state, ...filters }, outcome, none)
 }
 
 async function* byId(ids: readonly string[], { one }: RunChange): AsyncGenerator<Outcome> {

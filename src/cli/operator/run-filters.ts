@@ -27,7 +27,7 @@ export function filtersOf({ schedule, job, to, key, state }: RunFlags) {
     ...(job === undefined ? {} : { job }),
     ...(to === undefined ? {} : { sink: to }),
     ...(key === undefined ? {} : { key }),
-    ...(state === undefined ? {} : { states: state.split(',').map((each) => stateOf(each.trim())) }),
+    ...(state === undefined ? {} : { state: state.split(',').map((each) => stateOf(each.trim())) }),
   }
 }
 

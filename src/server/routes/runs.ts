@@ -44,7 +44,7 @@ function readRoutes(belfry: Belfry): readonly Route[] {
         const caller = c.get('caller')
         const query = {
           ...filters,
-          ...(state === undefined ? {} : { states: statesOf(state) }),
+          ...(state === undefined ? {} : { state: statesOf(state) }),
           ...(tick === undefined ? {} : { tick: instantMs(tick) }),
         }
         const read = async (place: Place) => {

@@ -146,16 +146,18 @@ export function checkChosen(
 
 /** The fields that choose the runs of a bulk change. */
 export function choosing(states: readonly RunState[]) {
-  const state = z.enum(states, { error: `it must be one of ${states.join(', ')}` })
+  const error = `it must be one of ${states.join(', ')}, or a list of them`
+  const state = z.enum(states, { error })
   return {
     ...runFilters,
     all: z
       .boolean()
       .exactOptional()
       .meta({ description: 'True means every run. It is needed when no filter is given, and allowed only then.' }),
-    states: listed(z.array(state).min(1), states.length)
+    state: z
+      .union([state, listed(z.array(state).min(1), states.length)], { error })
       .exactOptional()
-      .meta({ description: `Only runs in these states. Default: ${states.join(', ')}.` }),
+      .meta({ description: `Only runs in this state, or in these. Default: ${states.join(', ')}.` }),
   }
 }
 
@@ -219,6 +221,6 @@ export type ApplyRequest = z.input<typeof wantedSchedules>
 export type NewRun = z.input<typeof newRun>
 export type NewDelivery = z.input<typeof newDelivery>
 /** The runs of a bulk change: `cancelMany` takes unfinished states, and `retryMany` those of runs that did not succeed. */
-export type RunSelection = Omit<z.input<typeof cancelledRuns>, 'states'> & { states?: RunState[] }
+export type RunSelection = Omit<z.input<typeof cancelledRuns>, 'state'> & { state?: RunState | RunState[] }
 export type LockRequest = z.input<typeof acquisition>
 export type LockRenewal = z.input<typeof renewal>

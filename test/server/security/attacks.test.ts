@@ -45,7 +45,7 @@ const BODIES: readonly unknown[] = [
   { every: '1h', job: 'x' },
   { id: 'billing/2', every: '1h', job: 'x' },
   { schedule: 'billing/1' },
-  { schedule: 'billing/1', states: ['ready', 'waiting', 'failed', 'cancelled'] },
+  { schedule: 'billing/1', state: ['ready', 'waiting', 'failed', 'cancelled'] },
   { note: 'mine' },
   { token: 1 },
   { payload: 1 },

@@ -76,7 +76,7 @@ const ATTACKS: readonly (readonly [what: string, path: string, body: unknown])[]
   ['very many unknown fields', '/v1/schedules', manyKeys('0')],
   ['very many schedules', '/v1/schedules:apply', `{"schedules":${manyKeys('{}')}}`],
   ['a thousand schedules with wrong fields', '/v1/schedules:apply', `{"schedules":${wrongSchedules()}}`],
-  ['very many states', '/v1/runs:cancel', `{"states":${repeated('"x"')}}`],
+  ['very many states', '/v1/runs:cancel', `{"state":${repeated('"x"')}}`],
   ['a payload of very many values', '/v1/jobs/x/runs', `{"payload":${repeated('0')}}`],
   ['a payload of very many keys', '/v1/jobs/x/runs', `{"payload":${manyKeys('0')}}`],
   ['text of brackets and backslashes', '/v1/schedules', `"${'\\\\['.repeat(MEGABYTE / 3)}`],

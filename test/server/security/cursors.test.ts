@@ -132,7 +132,7 @@ describe('a cursor', () => {
           `${other}: ${other === list ? '200' : '400 REQUEST_INVALID'}`,
         )
       }
-      const body = { cursor, all: true, states: ['ready'] }
+      const body = { cursor, all: true, state: ['ready'] }
       const response = await service.ask('/v1/runs:cancel', { method: 'POST', headers: ana, body })
       expect(await outcome(response)).toBe('400 REQUEST_INVALID')
     }

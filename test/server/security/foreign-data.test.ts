@@ -98,7 +98,7 @@ const BODIES: readonly unknown[] = [
   { id: 'a/new', every: '1h', job: 'a/mail' },
   { id: SCHEDULE },
   { job: JOB },
-  { schedule: SCHEDULE, states: ['cancelled'], limit: 1 },
+  { schedule: SCHEDULE, state: ['cancelled'], limit: 1 },
   { limit: 1 },
   { token: 1 },
   { schedules: { 'a/2': { every: '1h', job: 'a/mail' } }, prune: true, prefix: 'a/' },
