@@ -1,5 +1,8 @@
 -- Forgets, in bounded steps and from the old end of an index: the cost is by what is forgotten, not by what is kept. What
 -- another transaction has locked is left for the next time. Answers how much was forgotten.
+--
+-- What to forget is picked once, as an array. Postgres may execute `in (select … limit … skip locked)` again for each row:
+-- it then passes over what it has deleted so far, and deletes more than the limit.
 create or replace function belfry.prune(
   max_age_ms bigint, max_runs bigint, lease_age_ms bigint, step_limit integer, out pruned integer
 ) language plpgsql as $$
@@ -54,13 +57,13 @@ begin
   else
     through := null;
   end if;
-  delete from belfry.runs where id in (
+  delete from belfry.runs where id = any (array(
     select r.id from belfry.runs r
-    where r.ended is not null and r.id in (
+    where r.ended is not null and r.id = any (array(
       select o.id from (
         select id, ended, finished_at from belfry.runs where ended is not null order by ended limit up_to) o
-      where o.ended <= through or o.finished_at <= ended_before)
-    for update skip locked);
+      where o.ended <= through or o.finished_at <= ended_before))
+    for update skip locked));
   get diagnostics count = row_count;
   return count;
 end $$;
@@ -72,19 +75,19 @@ declare
   skips integer;
   schedules integer;
 begin
-  delete from belfry.skips where seq in (
+  delete from belfry.skips where seq = any (array(
     select o.seq from (
       select seq, recorded_at from belfry.skips order by seq limit up_to for update skip locked) o
-    where o.recorded_at <= now_ms - max_age_ms);
+    where o.recorded_at <= now_ms - max_age_ms));
   get diagnostics skips = row_count;
   with gone as (
-    delete from belfry.schedules where id in (
+    delete from belfry.schedules where id = any (array(
       select s.id from belfry.schedules s
       where s.finished_at <= now_ms - max_age_ms and s.removable
         and not exists (
           select 1 from belfry.runs r
           where r.schedule = s.id and r.state < 'succeeded' and (r.engaged or r.ready_at <= now_ms))
-      order by s.finished_at limit up_to - skips for update skip locked)
+      order by s.finished_at limit up_to - skips for update skip locked))
     returning definition
   )
   delete from belfry.definitions where id in (select g.definition from gone g);
@@ -107,13 +110,13 @@ begin
     values ('pruned_names', case when cardinality(names) = up_to then names[up_to] else '' end)
     on conflict on constraint settings_pkey do update set value = excluded.value;
   end if;
-  delete from belfry.lock_names where name in (
+  delete from belfry.lock_names where name = any (array(
     select n.name from belfry.lock_names n
     where n.name = any (names) and n.last_token <= unused_since * 1000
       and not exists (select 1 from belfry.leases l where l.name = n.name)
       and not exists (select 1 from belfry.waiters w where w.name = n.name)
       and not exists (select 1 from belfry.runs r where r.key = n.name and r.state < 'succeeded')
-    for update skip locked);
+    for update skip locked));
   get diagnostics count = row_count;
   return count;
 end $$;
@@ -124,13 +127,13 @@ declare
   dedupes integer;
   records integer;
 begin
-  delete from belfry.dedupes where (target, dedupe) in (
-    select d.target, d.dedupe from belfry.dedupes d where d.until <= now_ms order by d.until limit up_to
-    for update skip locked);
+  delete from belfry.dedupes where ctid = any (array(
+    select d.ctid from belfry.dedupes d where d.until <= now_ms order by d.until limit up_to
+    for update skip locked));
   get diagnostics dedupes = row_count;
-  delete from belfry.records where (kind, id) in (
-    select r.kind, r.id from belfry.records r where r.expires_at <= now_ms order by r.expires_at limit up_to - dedupes
-    for update skip locked);
+  delete from belfry.records where ctid = any (array(
+    select r.ctid from belfry.records r where r.expires_at <= now_ms order by r.expires_at limit up_to - dedupes
+    for update skip locked));
   get diagnostics records = row_count;
   return dedupes + records;
 end $$;
