@@ -1,17 +1,18 @@
 /** The stream of events. It reconnects after a lost connection, and resumes after the last event. */
+import type { ProcessEvent } from '../server/shapes/event.js'
 import type { RunSummary } from '../server/shapes/run.js'
 import type { Requests } from './request.js'
 import { ServiceError } from './service-error.js'
 
 export type ServiceEvent =
   /** All later events will follow. The listener should load the current state now. */
-  | { readonly type: 'ready' }
+  | { readonly type: 'ready'; readonly instance: string }
   | { readonly type: 'run'; readonly run: RunSummary }
   | { readonly type: 'gone'; readonly id: string }
   /** An event of the service's process that sends the stream. */
-  | { readonly type: 'instance'; readonly event: string; readonly [detail: string]: unknown }
+  | ({ readonly type: 'instance' } & ProcessEvent)
   /** Some events were missed. The listener should reload its state. */
-  | { readonly type: 'reset'; readonly reason: string }
+  | { readonly type: 'reset'; readonly reason: 'gap' | 'slow' }
 
 const FIRST_WAIT_MS = 500
 const MAX_WAIT_MS = 30_000

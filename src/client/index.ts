@@ -10,6 +10,7 @@ import { JobClient, RunClient, SinkClient } from './runs.js'
 import { ScheduleClient } from './schedules.js'
 
 export type { AuditEntry } from '../server/shapes/audit.js'
+export type { ProcessEvent } from '../server/shapes/event.js'
 export type { LeaseResource, LockResource } from '../server/shapes/lock.js'
 export type { NewOperation, OperationResource } from '../server/shapes/operation.js'
 export type {

@@ -11,7 +11,8 @@ interface Media {
   readonly schema?: object
 }
 interface Described {
-  readonly headers?: Record<string, unknown>
+  readonly $ref?: string
+  readonly headers?: Record<string, { readonly required?: boolean }>
   readonly content?: Record<string, Media>
 }
 interface Operation {
@@ -21,7 +22,10 @@ interface Operation {
 }
 interface Document {
   readonly paths: Record<string, Record<string, Operation>>
-  readonly components: { readonly schemas: Record<string, object> }
+  readonly components: {
+    readonly schemas: Record<string, object>
+    readonly responses: Record<string, Described>
+  }
 }
 
 export interface Asked {
@@ -101,10 +105,11 @@ export function answerCheck(document: Document, base: string) {
     const operation = patterns.find(({ pattern }) => pattern.test(pathname))?.operations[method]
     const { status } = response
     const where = `${request.method} ${pathname} → ${status}`
-    const described = operation?.responses[status] ?? (status >= 400 ? PROBLEM : undefined)
+    const given = operation?.responses[status] ?? (isUnexpected(operation, status) ? PROBLEM : undefined)
+    const described = given?.$ref === undefined ? given : document.components.responses[nameOf(given.$ref)]
     if (described === undefined) throw new Error(`${where}: the document has no such answer`)
-    for (const name of Object.keys(described.headers ?? {})) {
-      if (!response.headers.has(name)) throw new Error(`${where}: the header ${name} is missing`)
+    for (const [name, { required }] of Object.entries(described.headers ?? {})) {
+      if (required && !response.headers.has(name)) throw new Error(`${where}: the header ${name} is missing`)
     }
     const type = response.headers.get('content-type')?.split(';')[0]
     const media = type === undefined ? undefined : described.content?.[type]
@@ -125,8 +130,15 @@ function isJson(type: string | undefined): boolean {
   return type === 'application/json' || type?.endsWith('+json') === true
 }
 
-const PROBLEM: Described = {
-  content: { 'application/problem+json': { schema: { $ref: '#/components/schemas/Problem' } } },
+const PROBLEM: Described = { $ref: '#/components/responses/Problem' }
+
+/** An answer that no operation describes: of a path or a method that there is not, or of a service that fails. */
+function isUnexpected(operation: Operation | undefined, status: number): boolean {
+  return status === 405 || status >= 500 || (operation === undefined && status >= 400)
+}
+
+function nameOf(reference: string): string {
+  return reference.split('/').at(-1) ?? ''
 }
 
 /** Rewrites the document's references to the form that ajv resolves. */

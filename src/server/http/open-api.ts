@@ -1,32 +1,32 @@
 /** The OpenAPI 3.1 document, derived from the table of routes and their shapes. */
-import { z } from 'zod'
+import type { z } from 'zod'
+import { LIMITS } from '../../core/defaults.js'
+import { SESSION_COOKIE } from '../security/sessions.js'
+import { NAME_PATTERN } from '../shapes/fields.js'
+import { type Schema, type Schemas, schemaOf } from './json-schema.js'
+import { PROBLEM, problemAnswers, refusalsOf } from './problem-answers.js'
 import type { Answer, Route } from './route.js'
 
-type Schema = Record<string, unknown>
-type Schemas = Record<string, Schema>
+/** How callers log in: with Belfry's tokens, as the host app decides, or not at all. */
+export type Login = 'tokens' | 'tokens or none' | 'own' | 'none'
 
-const problemShape = z
-  .looseObject({
-    type: z.string(),
-    title: z.string(),
-    status: z.int(),
-    code: z.string().meta({ description: 'Stable: match on this.' }),
-    detail: z.string(),
-    hint: z.string().optional(),
-    errors: z
-      .array(z.strictObject({ pointer: z.string(), message: z.string(), code: z.string().optional() }))
-      .optional()
-      .meta({ description: 'What is wrong: a JSON pointer into the body, or the name of a parameter or header.' }),
-    instance: z.string().optional(),
-  })
-  .meta({ id: 'Problem' })
+const TAGS: Readonly<Record<string, string>> = {
+  schedules: 'What runs when: one schedule, many at once, and their past and coming ticks.',
+  runs: 'What has run, runs, or is about to, with its outcome.',
+  operations: 'Work that takes longer than a request should.',
+  jobs: 'Jobs that instances know, and runs of them without a schedule.',
+  locks: 'Exclusive leases with fencing tokens.',
+  store: 'The whole store: its instances, numbers, problems and freeze.',
+  events: 'What happens, as a stream.',
+  service: 'This process, and who changed what.',
+  session: 'Who is asking, and sessions of browsers.',
+}
 
-const PROBLEM: Answer = { description: 'A problem.', schema: problemShape, type: 'application/problem+json' }
-
-export function openApi(routes: readonly Route[], basePath: string): Schema {
+export function openApi(routes: readonly Route[], basePath: string, login: Login): Schema {
   const schemas: Schemas = {}
   const paths: Record<string, Schema> = {}
   for (const one of routes) paths[one.path] = { ...paths[one.path], [one.method]: operation(one, schemas) }
+  const responses = problemAnswers(routes, schemas)
   return {
     openapi: '3.1.0',
     info: {
@@ -37,12 +37,30 @@ export function openApi(routes: readonly Route[], basePath: string): Schema {
       license: { name: 'MIT', identifier: 'MIT' },
     },
     servers: [{ url: basePath === '' ? '/' : basePath }],
-    security: [{ token: [] }, {}],
-    tags: [...new Set(routes.map(({ tag }) => tag))].map((name) => ({ name })),
+    security: securityOf(login),
+    tags: [...new Set(routes.map(({ tag }) => tag))].map((name) => ({ name, description: TAGS[name] })),
     paths,
-    components: {
-      schemas,
-      securitySchemes: { token: { type: 'http', scheme: 'bearer' } },
+    components: { schemas, responses, ...schemesOf(login) },
+  }
+}
+
+function securityOf(login: Login): readonly Schema[] {
+  if (login === 'none') return [{}]
+  if (login === 'own') return [{ app: [] }]
+  return [{ token: [] }, { session: [] }, ...(login === 'tokens' ? [] : [{}])]
+}
+
+function schemesOf(login: Login): Schema {
+  if (login === 'none') return {}
+  const app = { type: 'http', scheme: 'bearer', description: 'The login of the app that mounts this API decides.' }
+  if (login === 'own') return { securitySchemes: { app } }
+  return {
+    securitySchemes: {
+      token: { type: 'http', scheme: 'bearer', description: 'A token of `belfry token create`.' },
+      session: {
+        ...{ type: 'apiKey', in: 'cookie', name: SESSION_COOKIE },
+        description: 'The session of a browser, which `POST /v1/session` starts.',
+      },
     },
   }
 }
@@ -57,8 +75,13 @@ function operation(one: Route, schemas: Schemas): Schema {
     parameters: [...pathParameters(one.path), ...queryParameters(one, schemas), ...headerParameters(one)],
     ...requestBody(one, schemas),
     responses: {
-      ...Object.fromEntries(Object.entries(answers).map(([status, answer]) => [status, response(answer, schemas)])),
-      default: response(PROBLEM, schemas),
+      ...Object.fromEntries(
+        Object.entries(answers).map(([status, answer]) => [status, response(one, answer, schemas)]),
+      ),
+      ...Object.fromEntries(
+        refusalsOf(one).map((status) => [status, { $ref: `#/components/responses/${PROBLEM[status]}` }]),
+      ),
+      default: { $ref: '#/components/responses/Problem' },
     },
   }
 }
@@ -69,7 +92,7 @@ function pathParameters(path: string): Schema[] {
     in: 'path',
     required: true,
     description: 'One percent-encoded segment: a "/" in it is "%2F".',
-    schema: { type: 'string' },
+    schema: { type: 'string', minLength: 1, maxLength: LIMITS.nameLength, pattern: NAME_PATTERN },
   }))
 }
 
@@ -79,62 +102,63 @@ function queryParameters({ query }: Route, schemas: Schemas): Schema[] {
     properties?: Record<string, Schema>
     required?: readonly string[]
   }
-  return Object.entries(properties).map(([name, schema]) => ({
+  return Object.entries(properties).map(([name, { description, ...schema }]) => ({
     name,
     in: 'query',
     required: required.includes(name),
+    ...(description === undefined ? {} : { description }),
     schema,
   }))
 }
 
+const IDEMPOTENCY_KEY = {
+  name: 'Idempotency-Key',
+  in: 'header',
+  description: 'A request repeated with the same key takes effect once, and gets the same answer for a day.',
+  schema: { type: 'string', minLength: 1, maxLength: 255, pattern: '^[\\x21-\\x7e]+$' },
+}
+
 function headerParameters({ headers = {}, idempotent }: Route): Schema[] {
-  const key = {
-    'Idempotency-Key': 'A request repeated with the same key takes effect once, and gets the same answer for a day.',
-  }
-  return Object.entries({ ...headers, ...(idempotent ? key : {}) }).map(([name, description]) => ({
+  const own = Object.entries(headers).map(([name, description]) => ({
     ...{ name, in: 'header', description, schema: { type: 'string' } },
   }))
+  return idempotent ? [...own, IDEMPOTENCY_KEY] : own
 }
 
 function requestBody({ body, optionalBody, stream }: Route, schemas: Schemas): Schema {
   if (stream !== undefined) {
-    const { type, description } = stream
-    return { requestBody: { required: true, description, content: { [type]: { schema: { type: 'string' } } } } }
+    const { type, description, line } = stream
+    return {
+      requestBody: { required: true, description, content: { [type]: { schema: linesOf(line, type, schemas) } } },
+    }
   }
   if (body === undefined) return {}
   const schema = schemaOf(body, 'input', schemas)
   return { requestBody: { required: !optionalBody, content: { 'application/json': { schema } } } }
 }
 
-function response({ description, schema, type = 'application/json', headers }: Answer, schemas: Schemas): Schema {
-  const described = Object.entries(headers ?? {}).map(([name, says]) => [
-    name,
-    { description: says, schema: { type: 'string' } },
-  ])
+/** Text of lines or events, each of which has a shape. */
+function linesOf(line: z.ZodType, type: string, schemas: Schemas): Schema {
+  return { type: 'string', contentMediaType: type, contentSchema: schemaOf(line, 'input', schemas) }
+}
+
+function response({ idempotent }: Route, answer: Answer, schemas: Schemas): Schema {
+  const { description, schema, type = 'application/json', headers = {}, line, links } = answer
+  const replayed = { description: 'Present in the answer to a repetition.', schema: { type: 'string', enum: ['true'] } }
+  const all = {
+    ...Object.fromEntries(
+      Object.entries(headers).map(([name, says]) => [
+        name,
+        { required: true, description: says, schema: { type: 'string' } },
+      ]),
+    ),
+    ...(idempotent ? { 'Idempotency-Replayed': replayed } : {}),
+  }
+  const shown = line === undefined ? schema && schemaOf(schema, 'output', schemas) : linesOf(line, type, schemas)
   return {
     description,
-    ...(described.length === 0 ? {} : { headers: Object.fromEntries(described) }),
-    ...(schema === undefined ? {} : { content: { [type]: { schema: schemaOf(schema, 'output', schemas) } } }),
+    ...(Object.keys(all).length === 0 ? {} : { headers: all }),
+    ...(shown === undefined ? {} : { content: { [type]: { schema: shown } } }),
+    ...(links === undefined ? {} : { links }),
   }
-}
-
-/** A shape as JSON Schema. Shapes with an id become components, and are referenced. */
-function schemaOf(shape: z.ZodType, io: 'input' | 'output', schemas: Schemas): Schema {
-  const made: unknown = z.toJSONSchema(z.object({ it: shape }), { io, target: 'draft-2020-12', reused: 'inline' })
-  const { $defs = {}, properties } = withReferences(made) as { $defs?: Schemas; properties: { it: Schema } }
-  for (const [name, { id: _, ...schema }] of Object.entries($defs)) schemas[name] = schema
-  return properties.it
-}
-
-function withReferences(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(withReferences)
-  if (typeof value !== 'object' || value === null) return value
-  return Object.fromEntries(
-    Object.entries(value).map(([key, member]) => [
-      key,
-      key === '$ref' && typeof member === 'string'
-        ? member.replace('#/$defs/', '#/components/schemas/')
-        : withReferences(member),
-    ]),
-  )
 }

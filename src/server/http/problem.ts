@@ -1,42 +1,10 @@
 /** Errors as problem+json (RFC 9457): a stable code, a JSON pointer for each invalid field, and a hint. */
 import type { z } from 'zod'
-import { BelfryError, type ErrorCode } from '../../core/errors.js'
+import { BelfryError } from '../../core/errors.js'
 import { json, type Reply, toResponse } from './reply.js'
+import { type ServiceCode, STATUS_OF } from './service-codes.js'
 
-/** The library's error codes, and those of the service. */
-export type ServiceCode =
-  | ErrorCode
-  | 'UNAUTHENTICATED'
-  | 'FORBIDDEN'
-  | 'HOST_REFUSED'
-  | 'ORIGIN_REFUSED'
-  | 'RATE_LIMITED'
-  /** The token may make no more of these. */
-  | 'QUOTA_EXCEEDED'
-  /** A part of this instance cannot work. */
-  | 'NOT_READY'
-  /** No route has this path. */
-  | 'NOT_FOUND'
-  | 'LOCK_NOT_FOUND'
-  | 'METHOD_NOT_ALLOWED'
-  /** The path, the query or a header is invalid. */
-  | 'REQUEST_INVALID'
-  /** The body is not JSON. */
-  | 'JSON_INVALID'
-  /** The body holds a number that a double cannot hold. */
-  | 'NUMBER_INEXACT'
-  /** The body is JSON, but does not have the route's shape. */
-  | 'BODY_INVALID'
-  | 'BODY_TOO_LARGE'
-  /** The connection broke off before the whole body had arrived. */
-  | 'BODY_INCOMPLETE'
-  | 'BODY_TOO_SLOW'
-  | 'MEDIA_TYPE_UNSUPPORTED'
-  /** The Idempotency-Key was used before with another body. */
-  | 'IDEMPOTENCY_MISMATCH'
-  /** The first request with this Idempotency-Key is still in flight. */
-  | 'IDEMPOTENCY_PENDING'
-  | 'INTERNAL'
+export type { ServiceCode } from './service-codes.js'
 
 export interface FieldError {
   /** JSON pointer into the body, or the name of a query parameter or header. */
@@ -71,22 +39,6 @@ export function problem(status: number, code: ServiceCode, detail: string, optio
 
 const RETRY_SOON = { 'retry-after': '1' }
 
-const STATUSES: Readonly<Record<string, number>> = {
-  SCHEDULE_NOT_FOUND: 404,
-  RUN_NOT_FOUND: 404,
-  JOB_UNKNOWN: 404,
-  VERSION_CONFLICT: 412,
-  BATCH_TOO_LARGE: 413,
-  TRANSITION_REFUSED: 409,
-  STALE: 409,
-  LEASE_LOST: 409,
-  LOCK_BUSY: 409,
-  SCHEDULE_DUPLICATE: 409,
-  NOT_RUNNING: 503,
-  STOPPING: 503,
-  UNSUPPORTED: 501,
-}
-
 /** Any thrown value as a problem. An unexpected error becomes INTERNAL, and its message stays private. */
 export function toProblem(error: unknown): Problem {
   if (error instanceof Problem) return error
@@ -94,7 +46,7 @@ export function toProblem(error: unknown): Problem {
     return problem(500, 'INTERNAL', 'an unexpected error in the service', { cause: error })
   }
   const code = error.code as ServiceCode
-  const status = STATUSES[code] ?? (code.startsWith('STORE_') ? 503 : 422)
+  const status = STATUS_OF[code] ?? 422
   const headers = status === 503 ? { headers: RETRY_SOON } : {}
   const errors =
     status === 422 ? { errors: [{ pointer: pointerOf(error.path ?? []), message: error.message, code }] } : {}

@@ -59,6 +59,16 @@ export interface Answer {
   readonly type?: string
   /** Response headers by name, each with its description. */
   readonly headers?: Readonly<Record<string, string>>
+  /** The shape of a line or an event, for answers that are streams of them. */
+  readonly line?: z.ZodType
+  /** Operations that take a part of this answer, by name. */
+  readonly links?: Readonly<Record<string, Link>>
+}
+
+/** Another operation, and its parameters as runtime expressions, such as `$response.body#/id`. */
+export interface Link {
+  readonly operationId: string
+  readonly parameters: Readonly<Record<string, string>>
 }
 
 /** The Belfry and the options that all routes share. */
@@ -80,8 +90,10 @@ export interface RouteParts {
   /** Request headers by name, each with its description. */
   readonly headers?: Readonly<Record<string, string>>
   /** The media type of a body that is read as a stream, instead of `body`. */
-  readonly stream?: { readonly type: string; readonly description: string }
+  readonly stream?: { readonly type: string; readonly description: string; readonly line: z.ZodType }
   readonly answers: Readonly<Record<number, Answer>>
+  /** Statuses with which it refuses requests, besides those that its parts imply. */
+  readonly refuses?: readonly number[]
   /** Whether the route supports Idempotency-Key. */
   readonly idempotent?: boolean
 }

@@ -1,5 +1,4 @@
 /** GET /v1/events: streams changes of runs, and events of this process, as server-sent events. */
-import { z } from 'zod'
 import type { RunEvent } from '../../api/runs/run-feed.js'
 import type { Belfry } from '../../belfry.js'
 import { errorRecord } from '../../core/errors.js'
@@ -9,6 +8,7 @@ import { type Route, route } from '../http/route.js'
 import type { Caller } from '../security/caller.js'
 import { whileAuthorised } from '../security/guard.js'
 import { isVisible, seesAll } from '../security/visibility.js'
+import { type ProcessEvent, streamEvent } from '../shapes/event.js'
 import { toRunSummary } from '../shapes/run.js'
 
 const CURSOR = /^\d{1,16}$/
@@ -23,7 +23,7 @@ export function eventsRoute(belfry: Belfry): Route {
       'Last-Event-ID': 'Resume after this event. If its successors are no longer known, the stream sends `reset`.',
     },
     answers: {
-      200: { description: 'Server-sent events.', schema: z.string(), type: 'text/event-stream' },
+      200: { description: 'Server-sent events.', line: streamEvent, type: 'text/event-stream' },
     },
     handle: async (c) => {
       const caller = c.get('caller')
@@ -82,12 +82,9 @@ function send(stream: EventStream, caller: Caller, news: RunEvent): void {
   } else if (isVisible(caller, 'run', news.run)) stream.send('run', toRunSummary(news.run), id)
 }
 
-type ProcessEvent = Extract<
-  EventName,
-  `instance:${string}` | `store:${string}` | `sink:${string}` | 'lock:lost' | 'runs:taken-over'
->
+type ProcessEventName = Extract<EventName, ProcessEvent['event']>
 
-const PROCESS_EVENTS: readonly ProcessEvent[] = [
+const PROCESS_EVENTS: readonly ProcessEventName[] = [
   'instance:joined',
   'instance:lost',
   'lock:lost',
@@ -109,6 +106,6 @@ function watchProcess(belfry: Belfry, stream: EventStream, caller: Caller): () =
   }
 }
 
-function shown(event: EventMap[ProcessEvent]): Record<string, unknown> {
-  return 'error' in event ? { error: errorRecord(event.error).message } : { ...event }
+function shown(event: EventMap[ProcessEventName]): Record<string, unknown> {
+  return 'error' in event ? { ...event, error: errorRecord(event.error).message } : { ...event }
 }

@@ -9,7 +9,7 @@ import { mustUse } from '../security/targets.js'
 import { mayMake, visible } from '../security/visibility.js'
 import { listOf } from '../shapes/list.js'
 import { type NewRun, newDelivery, newRun } from '../shapes/requests.js'
-import { enqueued } from '../shapes/run.js'
+import { enqueued, enqueuedLinks } from '../shapes/run.js'
 import { jobResource } from '../shapes/store.js'
 import { answerEnqueued, enqueueDetail, isEnqueued } from './schedule-actions.js'
 
@@ -20,7 +20,7 @@ export function jobRoutes(belfry: Belfry): readonly Route[] {
     route({
       ...{ method: 'get', path: '/v1/jobs', id: 'listJobs', tag: TAG, role: 'viewer' },
       summary: 'All jobs that instances run or have run, with the live instances of each.',
-      answers: { 200: { description: 'In order of name.', schema: listOf(jobResource) } },
+      answers: { 200: { description: 'In order of name.', schema: listOf(jobResource, 'JobList') } },
       handle: async (c) => {
         return json({ data: visible(c.get('caller'), 'job', await belfry.jobs()), nextCursor: null })
       },
@@ -38,8 +38,12 @@ export function jobRoutes(belfry: Belfry): readonly Route[] {
       body: newRun,
       optionalBody: true,
       answers: {
-        200: { description: 'The run has ended.', schema: enqueued },
-        202: { description: 'The run has not ended, or another run has its key.', schema: enqueued },
+        200: { description: 'The run has ended.', schema: enqueued, links: enqueuedLinks },
+        202: {
+          description: 'The run has not ended, or another run has its key.',
+          schema: enqueued,
+          links: enqueuedLinks,
+        },
       },
       handle: async (c, { body, repeatable }) => {
         const job = c.req.param('name') ?? ''
@@ -59,8 +63,12 @@ export function jobRoutes(belfry: Belfry): readonly Route[] {
       body: newDelivery,
       optionalBody: true,
       answers: {
-        200: { description: 'The run has ended.', schema: enqueued },
-        202: { description: 'The run has not ended, or another run has its key.', schema: enqueued },
+        200: { description: 'The run has ended.', schema: enqueued, links: enqueuedLinks },
+        202: {
+          description: 'The run has not ended, or another run has its key.',
+          schema: enqueued,
+          links: enqueuedLinks,
+        },
       },
       handle: async (c, { body: { toOptions, ...body }, repeatable }) => {
         const to = c.req.param('name') ?? ''

@@ -14,15 +14,20 @@ import { ownHolder, placelessHolder, shownHolder, storedHolder } from '../securi
 import { isVisible, mayMake, seesAll, type Visible, visible, visiblePrefix } from '../security/visibility.js'
 import { digits } from '../shapes/fields.js'
 import { listOf, paging } from '../shapes/list.js'
-import { leaseResource, lockResource, toLeaseResource } from '../shapes/lock.js'
-import { acquisition, holder, renewal } from '../shapes/requests.js'
+import { leaseResource, lockReset, lockResource, toLeaseResource } from '../shapes/lock.js'
+import { acquisition, holder, noFields, renewal } from '../shapes/requests.js'
 
 const TAG = 'locks'
 const PATH = '/v1/locks/{name}'
 /** For a caller with a prefix, a page looks up the runs of its leases. */
 const MAX_LOOKED_UP = 100
 
-const lease = { description: 'The lease.', schema: leaseResource }
+const HELD = { name: '$response.body#/name', token: '$response.body#/token' }
+const lease = {
+  description: 'The lease.',
+  schema: leaseResource,
+  links: { release: { operationId: 'releaseLock', parameters: HELD } },
+}
 
 export function lockRoutes(belfry: Belfry): readonly Route[] {
   return [...readRoutes(belfry), acquireRoute(belfry), ...holderRoutes(belfry), resetRoute(belfry)]
@@ -34,7 +39,7 @@ function readRoutes(belfry: Belfry): readonly Route[] {
       ...{ method: 'get', path: '/v1/locks', id: 'listLocks', tag: TAG, role: 'viewer' },
       summary: 'All held locks in order of name, including the keys of exclusive runs.',
       query: z.strictObject({ prefix: z.string().exactOptional(), ...paging }),
-      answers: { 200: { description: 'A page.', schema: listOf(leaseResource) } },
+      answers: { 200: { description: 'A page.', schema: listOf(leaseResource, 'LeaseList') } },
       handle: async (c, { query: { cursor, prefix, limit } }) => {
         const scope = visiblePrefix(c.get('caller'), prefix)
         if (scope === undefined) return json({ data: [], nextCursor: null })
@@ -60,7 +65,7 @@ function readRoutes(belfry: Belfry): readonly Route[] {
 
 function acquireRoute(belfry: Belfry): Route {
   return route({
-    ...{ method: 'put', path: PATH, id: 'acquireLock', tag: TAG, role: 'operator' },
+    ...{ method: 'put', path: PATH, id: 'acquireLock', tag: TAG, role: 'operator', refuses: [409] },
     summary: 'Acquires a lock until its ttl is over, unless it is renewed.',
     body: acquisition,
     optionalBody: true,
@@ -97,7 +102,7 @@ async function newPlaces(belfry: Belfry, { quota }: Caller, name: string, own: s
 function holderRoutes(belfry: Belfry): readonly Route[] {
   return [
     route({
-      ...{ method: 'patch', path: PATH, id: 'renewLock', tag: TAG, role: 'operator' },
+      ...{ method: 'patch', path: PATH, id: 'renewLock', tag: TAG, role: 'operator', refuses: [409] },
       summary: 'Renews a lock: its ttl starts again now.',
       body: renewal,
       answers: { 200: lease },
@@ -110,7 +115,7 @@ function holderRoutes(belfry: Belfry): readonly Route[] {
       },
     }),
     route({
-      ...{ method: 'delete', path: PATH, id: 'releaseLock', tag: TAG, role: 'operator' },
+      ...{ method: 'delete', path: PATH, id: 'releaseLock', tag: TAG, role: 'operator', refuses: [409, 422] },
       summary: 'Releases a lock.',
       query: z.strictObject({
         token: digits(0, Number.MAX_SAFE_INTEGER).meta({ description: 'The token from acquiring.' }),
@@ -132,9 +137,9 @@ function resetRoute(belfry: Belfry): Route {
   return route({
     ...{ method: 'post', path: `${PATH}/reset`, id: 'resetLock', tag: TAG, role: 'admin', idempotent: true },
     summary: 'Takes a lock from all its holders. A run that held it is fenced and taken over.',
-    body: z.strictObject({}),
+    body: noFields,
     optionalBody: true,
-    answers: { 200: { description: 'The number of holders it had.', schema: z.strictObject({ reset: z.int() }) } },
+    answers: { 200: { description: 'The number of holders it had.', schema: lockReset } },
     handle: async (c) => {
       const name = nameParam(c)
       await mustSeeRuns(belfry, c, name)

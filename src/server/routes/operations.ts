@@ -1,5 +1,5 @@
 /** /v1/operations: long work, its progress, and its end on request. */
-import { z } from 'zod'
+import type { z } from 'zod'
 import type { ManyRunsResult } from '../../api/runs/change-many.js'
 import type { Belfry } from '../../belfry.js'
 import { systemClock } from '../../core/clock.js'
@@ -14,6 +14,7 @@ import type { Caller } from '../security/caller.js'
 import { isVisible, visiblePrefix } from '../security/visibility.js'
 import { LOOK } from '../shapes/list.js'
 import { newOperation, operationResource, toOperationResource } from '../shapes/operation.js'
+import { noFields } from '../shapes/requests.js'
 import { type ChosenQuery, retryWithin, visibleQuery } from './runs.js'
 
 const TAG = 'operations'
@@ -26,6 +27,7 @@ export const accepted = {
   description: 'The operation goes on: ask for it at the Location.',
   schema: operationResource,
   headers: { Location: 'The path of the operation.' },
+  links: { get: { operationId: 'getOperation', parameters: { id: '$response.body#/id' } } },
 }
 
 export function operationRoutes(belfry: Belfry, operations: Operations): readonly Route[] {
@@ -60,7 +62,7 @@ export function operationRoutes(belfry: Belfry, operations: Operations): readonl
         idempotent: true,
       },
       summary: 'Ends an operation within about a second. What it has done stays done.',
-      body: z.strictObject({}),
+      body: noFields,
       optionalBody: true,
       answers: { 202: accepted },
       handle: async (c) => {

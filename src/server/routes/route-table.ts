@@ -1,9 +1,11 @@
 /** The route table: every group of routes that the service mounts. A new group is added here. */
 import type { Belfry } from '../../belfry.js'
 import type { AuditTrail } from '../audit/audit-trail.js'
+import type { Login } from '../http/open-api.js'
 import type { Route } from '../http/route.js'
 import type { Operations } from '../operations/operations.js'
 import { gateOf } from '../security/authorise.js'
+import type { Authorise } from '../security/caller.js'
 import type { ParsedServerOptions } from '../server-options.js'
 import { eventsRoute } from './events.js'
 import { jobRoutes } from './jobs.js'
@@ -41,5 +43,12 @@ export function allRoutes(
     ...serviceRoutes(belfry, trail),
     ...sessionRoutes(gateOf(authorise)),
   ]
-  return [...routes, openApiRoute(routes)]
+  return [...routes, openApiRoute(routes, loginOf(authorise))]
+}
+
+function loginOf(authorise: Authorise | undefined): Login {
+  if (authorise === undefined) return 'none'
+  const gate = gateOf(authorise)
+  if (gate === undefined) return 'own'
+  return gate.isOpen ? 'tokens or none' : 'tokens'
 }

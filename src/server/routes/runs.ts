@@ -16,8 +16,8 @@ import { isVisible, type Visible, visible } from '../security/visibility.js'
 import type { ParsedServerOptions } from '../server-options.js'
 import { instantParameter, runState } from '../shapes/fields.js'
 import { LOOK, listOf, paging } from '../shapes/list.js'
-import { cancelledRuns, retriedRuns, runFilters } from '../shapes/requests.js'
-import { manyRuns, runLog, runResource, toRunResource } from '../shapes/run.js'
+import { cancelledRuns, noFields, retriedRuns, runFilters } from '../shapes/requests.js'
+import { cancelOutcome, manyRuns, runLog, runResource, toRunResource } from '../shapes/run.js'
 
 const TAG = 'runs'
 const MAX_CHANGED = 1_000
@@ -39,7 +39,7 @@ function readRoutes(belfry: Belfry): readonly Route[] {
       ...{ method: 'get', path: '/v1/runs', id: 'listRuns', tag: TAG, role: 'viewer' },
       summary: 'Runs, newest first. A page may be shorter than its limit; only `nextCursor` says that it is the last.',
       query: listQuery,
-      answers: { 200: { description: 'A page.', schema: listOf(runResource) } },
+      answers: { 200: { description: 'A page.', schema: listOf(runResource, 'RunList') } },
       handle: async (c, { query: { cursor, state, tick, limit, ...filters } }) => {
         const caller = c.get('caller')
         const query = {
@@ -87,12 +87,12 @@ function changeRoutes(belfry: Belfry): readonly Route[] {
         idempotent: true,
       },
       summary: 'Cancels a run that has not started; asks a running one to stop.',
-      body: z.strictObject({}),
+      body: noFields,
       optionalBody: true,
       answers: {
         200: {
           description: 'The outcome.',
-          schema: z.strictObject({ outcome: z.enum(['cancelled', 'requested', 'finished']) }),
+          schema: cancelOutcome,
         },
       },
       handle: async (c) => {
@@ -106,7 +106,7 @@ function changeRoutes(belfry: Belfry): readonly Route[] {
     route({
       ...{ method: 'post', path: '/v1/runs/{id}/retry', id: 'retryRun', tag: TAG, role: 'operator', idempotent: true },
       summary: 'Runs a failed, cancelled or skipped run again.',
-      body: z.strictObject({}),
+      body: noFields,
       optionalBody: true,
       answers: { 200: { description: 'The run now.', schema: runResource } },
       handle: async (c) => {

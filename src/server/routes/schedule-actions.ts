@@ -14,9 +14,9 @@ import type { StoredOperation } from '../operations/stored-operation.js'
 import type { Caller } from '../security/caller.js'
 import { isRestricted, mustUse } from '../security/targets.js'
 import { isVisible, seesAll, visibleId } from '../security/visibility.js'
-import { digits, instantParameter, iso, note } from '../shapes/fields.js'
-import { backfill, trigger } from '../shapes/requests.js'
-import { enqueued, type RunResource, toRunResource } from '../shapes/run.js'
+import { digits, instantParameter, iso } from '../shapes/fields.js'
+import { backfill, noteRequest, trigger } from '../shapes/requests.js'
+import { enqueued, enqueuedLinks, type RunResource, toRunResource } from '../shapes/run.js'
 import { scheduleResource } from '../shapes/schedule.js'
 import { backfilled, explanation, ticks } from '../shapes/schedule-answers.js'
 import { accepted, answerAccepted, soon } from './operations.js'
@@ -39,7 +39,7 @@ function pauseRoutes(belfry: Belfry): readonly Route[] {
     route({
       ...{ method: 'post', path: `${BASE}/pause`, id: 'pauseSchedule', tag: TAG, role: 'operator', idempotent: true },
       summary: 'Pauses a schedule until it is resumed.',
-      body: z.strictObject({ note: note.exactOptional() }),
+      body: noteRequest,
       optionalBody: true,
       answers: { 200: schedule },
       handle: async (c, { body }) => {
@@ -52,7 +52,7 @@ function pauseRoutes(belfry: Belfry): readonly Route[] {
     route({
       ...{ method: 'post', path: `${BASE}/resume`, id: 'resumeSchedule', tag: TAG, role: 'operator', idempotent: true },
       summary: 'Resumes a paused schedule. The note goes to the audit trail.',
-      body: z.strictObject({ note: note.exactOptional() }),
+      body: noteRequest,
       optionalBody: true,
       answers: { 200: schedule },
       handle: async (c, { body }) => {
@@ -72,8 +72,8 @@ function triggerRoute(belfry: Belfry): Route {
     body: trigger,
     optionalBody: true,
     answers: {
-      200: { description: 'The run has ended.', schema: enqueued },
-      202: { description: 'The run has not ended.', schema: enqueued },
+      200: { description: 'The run has ended.', schema: enqueued, links: enqueuedLinks },
+      202: { description: 'The run has not ended.', schema: enqueued, links: enqueuedLinks },
     },
     handle: async (c, { body: { wait, ...options }, repeatable }) => {
       const id = visibleId(c)
@@ -216,7 +216,7 @@ const COUNTED = { enqueued: 'enqueued', duplicate: 'duplicates', busy: 'busy' } 
 function tickRoutes(belfry: Belfry): readonly Route[] {
   return [
     route({
-      ...{ method: 'get', path: `${BASE}/explain`, id: 'explainTick', tag: TAG, role: 'viewer' },
+      ...{ method: 'get', path: `${BASE}/explain`, id: 'explainTick', tag: TAG, role: 'viewer', refuses: [422] },
       summary: 'Why a tick ran, was skipped, or has not run yet.',
       query: z.strictObject({
         at: instantParameter.exactOptional().meta({ description: 'Default: the newest past tick.' }),
@@ -232,7 +232,7 @@ function tickRoutes(belfry: Belfry): readonly Route[] {
       },
     }),
     route({
-      ...{ method: 'get', path: `${BASE}/ticks`, id: 'listTicks', tag: TAG, role: 'viewer' },
+      ...{ method: 'get', path: `${BASE}/ticks`, id: 'listTicks', tag: TAG, role: 'viewer', refuses: [422] },
       summary: 'The ticks of a time range: what the timeline has, and what happened.',
       query: z
         .strictObject({

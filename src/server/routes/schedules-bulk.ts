@@ -32,7 +32,14 @@ export function scheduleBulkRoutes(belfry: Belfry, options: ParsedServerOptions)
 
 function previewRoute(belfry: Belfry): Route {
   return route({
-    ...{ method: 'post', path: '/v1/schedules:preview', id: 'previewSchedule', tag: TAG, role: 'viewer' },
+    ...{
+      method: 'post',
+      path: '/v1/schedules:preview',
+      id: 'previewSchedule',
+      tag: TAG,
+      role: 'viewer',
+      refuses: [404],
+    },
     summary: 'The next ticks of a stored schedule, or of one in the body.',
     body: previewOf,
     answers: { 200: { description: 'The ticks.', schema: preview } },

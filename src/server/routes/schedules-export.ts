@@ -9,6 +9,7 @@ import { type Route, route } from '../http/route.js'
 import type { Caller } from '../security/caller.js'
 import { visible, visiblePrefix } from '../security/visibility.js'
 import { text } from '../shapes/fields.js'
+import { scheduleLine } from '../shapes/schedule.js'
 
 const NDJSON = 'application/x-ndjson'
 /** Pages grow up to this length in characters. So large schedules do not take more memory than small ones. */
@@ -24,7 +25,7 @@ export function exportRoute(belfry: Belfry): Route {
       prefix: z.string().exactOptional(),
       after: text.exactOptional().meta({ description: 'Only ids after this one, to resume an interrupted export.' }),
     }),
-    answers: { 200: { description: 'In order of id.', schema: z.string(), type: NDJSON } },
+    answers: { 200: { description: 'In order of id.', line: scheduleLine, type: NDJSON } },
     handle: async (c, { query: { prefix, after } }) => {
       const scope = visiblePrefix(c.get('caller'), prefix)
       const body =

@@ -13,6 +13,7 @@ import { type Route, route, type ServerContext } from '../http/route.js'
 import { NotText, textLines } from '../http/text-lines.js'
 import type { ParsedServerOptions } from '../server-options.js'
 import { digits } from '../shapes/fields.js'
+import { scheduleLine } from '../shapes/schedule.js'
 import { imported, importProgress } from '../shapes/schedule-answers.js'
 import { type ImportCounts, LineImport } from './import-lines.js'
 
@@ -44,7 +45,11 @@ function importRoute(belfry: Belfry, { limits }: ParsedServerOptions): Route {
       name: name.exactOptional(),
       firstLine: digits(1, MAX_LINE).default(1).meta({ description: 'The number of the first line sent.' }),
     }),
-    stream: { type: NDJSON, description: 'A schedule a line, with its id: {"id": "a", "every": "1h", "job": "b"}' },
+    stream: {
+      type: NDJSON,
+      description: 'A schedule a line, with its id: {"id": "a", "every": "1h", "job": "b"}',
+      line: scheduleLine,
+    },
     answers: { 200: { description: 'All lines were taken.', schema: imported } },
     handle: async (c, { query }) => {
       checkType(c)
@@ -144,7 +149,7 @@ async function progressId(c: ServerContext, name: string | undefined): Promise<s
 
 function progressRoute(belfry: Belfry): Route {
   return route({
-    ...{ method: 'get', path: '/v1/schedules:import', id: 'getImport', tag: TAG, role: 'operator' },
+    ...{ method: 'get', path: '/v1/schedules:import', id: 'getImport', tag: TAG, role: 'operator', refuses: [404] },
     summary: 'How far a named import has got: the rest begins at `nextLine`.',
     query: z.strictObject({ name }),
     answers: { 200: { description: 'As of the last second.', schema: importProgress } },

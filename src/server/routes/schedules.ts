@@ -14,7 +14,7 @@ import { type Place, sizedPage } from '../http/sized-page.js'
 import type { Caller } from '../security/caller.js'
 import { isRestricted, mustUse, mustUseNamed } from '../security/targets.js'
 import { isVisible, mayMake, visible, visibleId, visiblePrefix } from '../security/visibility.js'
-import { scheduleState } from '../shapes/fields.js'
+import { flag, scheduleState } from '../shapes/fields.js'
 import { LOOK, listOf, paging } from '../shapes/list.js'
 import {
   newSchedule,
@@ -34,15 +34,19 @@ const MAX_PATCHES = 100
 const CREATED = { outcome: 'created' }
 const IF_MATCH = { 'If-Match': 'Only if the schedule has this ETag; "*" means any version.' }
 const VERSIONED = { ETag: 'The version, for If-Match.' }
-const one = (description: string) => ({ description, schema: scheduleResource, headers: VERSIONED })
+const LINKS = {
+  get: { operationId: 'getSchedule', parameters: { id: '$response.body#/id' } },
+  trigger: { operationId: 'triggerSchedule', parameters: { id: '$response.body#/id' } },
+  remove: { operationId: 'removeSchedule', parameters: { id: '$response.body#/id' } },
+}
+const one = (description: string) => ({ description, schema: scheduleResource, headers: VERSIONED, links: LINKS })
 
 const listQuery = z.strictObject({
   prefix: z.string().exactOptional().meta({ description: 'Only ids that begin with this.' }),
   state: scheduleState.exactOptional(),
   job: z.string().exactOptional(),
   sink: z.string().exactOptional(),
-  recent: z
-    .enum(['true', 'false'])
+  recent: flag
     .exactOptional()
     .meta({ description: 'Add the outcome of their newest runs. A page then has at most 100.' }),
   ...paging,
@@ -58,17 +62,17 @@ function listSchedules(belfry: Belfry): Route {
     summary:
       'Schedules in order of id. A page may be shorter than its limit; only `nextCursor` tells whether it is the last.',
     query: listQuery,
-    answers: { 200: { description: 'A page.', schema: listOf(scheduleResource) } },
+    answers: { 200: { description: 'A page.', schema: listOf(scheduleResource, 'ScheduleList') } },
     handle: async (c, { query: { cursor, prefix, recent, limit, ...filters } }) => {
       const scope = visiblePrefix(c.get('caller'), prefix)
       if (scope === undefined) return json({ data: [], nextCursor: null })
-      const most = recent === 'true' ? Math.min(limit, MAX_RECENT) : limit
+      const most = recent === true ? Math.min(limit, MAX_RECENT) : limit
       const place = { limit: most, cursor }
       const read = async (from: Place) => {
         const page = await belfry.schedules.list({ ...filters, ...from, prefix: scope, look: LOOK })
         return { ...page, items: visible(c.get('caller'), 'schedule', page.items) }
       }
-      if (recent !== 'true') return sizedPage(c, 'listSchedules', place, read, toScheduleResource)
+      if (recent !== true) return sizedPage(c, 'listSchedules', place, read, toScheduleResource)
       const withRecent = async (from: Place) => {
         const page = await read(from)
         const runs = await inTurns(page.items, ({ id }) => belfry.schedules.recent(id))
@@ -153,7 +157,7 @@ function writeRoutes(belfry: Belfry): readonly Route[] {
   const path = '/v1/schedules/{id}'
   return [
     route({
-      ...{ method: 'put', path, id: 'putSchedule', tag: TAG, role: 'operator' },
+      ...{ method: 'put', path, id: 'putSchedule', tag: TAG, role: 'operator', refuses: [409] },
       summary: 'Creates or replaces a schedule. An equal schedule changes nothing.',
       body: scheduleInput,
       headers: { ...IF_MATCH, 'If-None-Match': '"*": only if the schedule does not exist.' },

@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { cachedRead } from '../../api/cached-read.js'
 import type { Belfry } from '../../belfry.js'
 import type { AuditTrail } from '../audit/audit-trail.js'
-import { openApi } from '../http/open-api.js'
+import { type Login, openApi } from '../http/open-api.js'
 import { problem } from '../http/problem.js'
 import { content, json } from '../http/reply.js'
 import { type Route, route } from '../http/route.js'
@@ -17,11 +17,13 @@ const TAG = 'service'
 /** /readyz needs no authentication, so it reads the store at most once in this time. */
 const READINESS_MS = 250
 
-const health = z.strictObject({ status: z.literal('ok') }).meta({ id: 'Health' })
+const okStatus = z.enum(['ok']).meta({ id: 'OkStatus' })
+
+const health = z.strictObject({ status: okStatus }).meta({ id: 'Health' })
 
 const readiness = z
   .strictObject({
-    status: z.literal('ok'),
+    status: okStatus,
     unreachableSinks: z.int().exactOptional().meta({
       description:
         'How many sinks instances cannot reach; `/v1/doctor` names them. The service stays ready: events wait in the store.',
@@ -38,7 +40,7 @@ function auditRoute(trail: AuditTrail): Route {
     ...{ method: 'get', path: '/v1/audit', id: 'listAudit', tag: TAG, role: 'admin' },
     summary: 'Who changed what, newest first. A page may be short; only `nextCursor` tells whether it is the last.',
     query: z.strictObject(paging),
-    answers: { 200: { description: 'A page.', schema: listOf(auditEntry) } },
+    answers: { 200: { description: 'A page.', schema: listOf(auditEntry, 'AuditList') } },
     handle: async (c, { query: { cursor, limit } }) => {
       const caller = c.get('caller')
       const after = await afterCursor(c, 'listAudit', cursor)
@@ -94,7 +96,7 @@ function readinessRoute(belfry: Belfry): Route {
 }
 
 /** Serves the OpenAPI document, which describes the other routes and this one. */
-export function openApiRoute(others: readonly Route[]): Route {
+export function openApiRoute(others: readonly Route[], login: Login): Route {
   const self: Route = route({
     ...{ method: 'get', path: '/openapi.json', id: 'getOpenApi', tag: TAG },
     summary: 'This document.',
@@ -104,7 +106,8 @@ export function openApiRoute(others: readonly Route[]): Route {
   // The document is built once, because building takes milliseconds and its requests need no authentication.
   let built: { readonly basePath: string; readonly text: string } | undefined
   const document = (basePath: string): string => {
-    if (built?.basePath !== basePath) built = { basePath, text: JSON.stringify(openApi([...others, self], basePath)) }
+    if (built?.basePath !== basePath)
+      built = { basePath, text: JSON.stringify(openApi([...others, self], basePath, login)) }
     return built.text
   }
   return self

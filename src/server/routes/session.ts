@@ -11,13 +11,17 @@ import { endedCookie, sessionCookie, sessionOf } from '../security/sessions.js'
 const caller = z
   .strictObject({
     name: z.string(),
-    role: z.enum(SERVICE_ROLES),
+    role: z.enum(SERVICE_ROLES).meta({ id: 'Role' }),
     prefix: z.string().optional().meta({ description: 'Only ids that begin with this.' }),
     jobs: z
       .array(z.string())
       .optional()
       .meta({ description: 'The jobs that its schedules may name. Default: those that begin with the prefix.' }),
-    quota: z.looseObject({}).optional().meta({ description: 'How much there may be below the prefix.' }),
+    quota: z
+      .looseObject({})
+      .meta({ id: 'Quota' })
+      .optional()
+      .meta({ description: 'How much there may be below the prefix.' }),
     sinks: z
       .array(z.string())
       .optional()

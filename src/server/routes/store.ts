@@ -1,5 +1,5 @@
 /** Routes about the whole store: instances, statistics, doctor and freeze. */
-import { z } from 'zod'
+import type { z } from 'zod'
 import { cachedRead } from '../../api/cached-read.js'
 import type { Belfry } from '../../belfry.js'
 import type { Frozen } from '../../core/store.js'
@@ -7,8 +7,9 @@ import { json } from '../http/reply.js'
 import { type Route, route, type ServerContext } from '../http/route.js'
 import { COUNTED } from '../security/quota.js'
 import { isVisible, mustSeeAll, seesAll } from '../security/visibility.js'
-import { iso, note } from '../shapes/fields.js'
+import { iso } from '../shapes/fields.js'
 import { listOf } from '../shapes/list.js'
+import { noteRequest } from '../shapes/requests.js'
 import { doctorReport, freezeState, instanceResource, stats, toInstanceResource } from '../shapes/store.js'
 
 const TAG = 'store'
@@ -36,7 +37,7 @@ function instancesRoute(belfry: Belfry): Route {
   return route({
     ...{ method: 'get', path: '/v1/instances', id: 'listInstances', tag: TAG, role: 'viewer' },
     summary: 'All instances of the store.',
-    answers: { 200: { description: 'Live and expired.', schema: listOf(instanceResource) } },
+    answers: { 200: { description: 'Live and expired.', schema: listOf(instanceResource, 'InstanceList') } },
     handle: async (c) => {
       const [instances, now] = await Promise.all([belfry.instances(), belfry.now()])
       const caller = c.get('caller')
@@ -84,7 +85,7 @@ function freezeRoutes(belfry: Belfry): readonly Route[] {
     route({
       ...{ method: 'put', path, id: 'freeze', tag: TAG, role: 'operator', answers },
       summary: 'Freezes the store: no run starts. Ticks are still recorded.',
-      body: z.strictObject({ note: note.exactOptional() }),
+      body: noteRequest,
       optionalBody: true,
       handle: async (c, { body }) => {
         mustSeeAll(c.get('caller'))

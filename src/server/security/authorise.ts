@@ -95,6 +95,11 @@ export class Gate {
     }
   }
 
+  /** Whether requests from this machine need no login. */
+  get isOpen(): boolean {
+    return this.#open
+  }
+
   async authenticate(request: Request, info: RequestInfo): Promise<Caller> {
     this.#checkHost(request)
     const isLocal = this.#isLocal(info)

@@ -7,7 +7,7 @@ import { credentialText, matchesHash, newCredential, parseCredential, secretHash
 import type { TokenInfo, Tokens } from './tokens.js'
 
 export const SESSION_KIND = 'session'
-const COOKIE = 'belfry_session'
+export const SESSION_COOKIE = 'belfry_session'
 export const SESSION_MS = 12 * 3_600_000
 
 export class Sessions {
@@ -56,7 +56,7 @@ export function sessionOf(request: Request): string | undefined {
   if (cookies === null) return undefined
   const values = cookies.split(';').flatMap((cookie) => {
     const at = cookie.indexOf('=')
-    return at > 0 && cookie.slice(0, at).trim() === COOKIE ? [cookie.slice(at + 1).trim()] : []
+    return at > 0 && cookie.slice(0, at).trim() === SESSION_COOKIE ? [cookie.slice(at + 1).trim()] : []
   })
   return values.length === 1 ? values[0] : undefined
 }
@@ -72,5 +72,5 @@ export function endedCookie(path: string, secure: boolean): string {
 
 function cookieOf(value: string, path: string, secure: boolean, seconds: number): string {
   const flags = `HttpOnly; SameSite=Strict${secure ? '; Secure' : ''}`
-  return `${COOKIE}=${value}; Path=${path === '' ? '/' : path}; Max-Age=${seconds}; ${flags}`
+  return `${SESSION_COOKIE}=${value}; Path=${path === '' ? '/' : path}; Max-Age=${seconds}; ${flags}`
 }

@@ -1,6 +1,7 @@
 /** Shapes of single fields. The library's own parsers decide what is valid. */
 import { z } from 'zod'
 import type { Json } from '../../core/checks/json.js'
+import { LIMITS } from '../../core/defaults.js'
 import { BelfryError, failure, quote } from '../../core/errors.js'
 import { checkName } from '../../core/names/names.js'
 import { OVERLAPS, SKIP_REASONS, WHEN_BUSY } from '../../core/policies.js'
@@ -72,7 +73,7 @@ export function durationOf(parse: (value: string | number) => unknown) {
 }
 
 export const duration = durationOf(durationMs).meta({
-  id: 'Duration',
+  id: 'DurationValue',
   description:
     'As text ("15m", "1h30m", "PT15M") or in milliseconds, from 1,000 on: a smaller number looks like seconds.',
   examples: ['15m'],
@@ -94,14 +95,14 @@ function instantOf(local?: Zone) {
 }
 
 export const instant = instantOf().meta({
-  id: 'Instant',
+  id: 'InstantValue',
   description: 'ISO 8601 text with an offset, or epoch milliseconds.',
   examples: ['2026-03-01T09:00:00Z'],
 })
 
 /** An instant of a schedule, whose `timezone` applies to text without an offset. UTC is only used to check the text. */
 export const localInstant = instantOf(zone('UTC')).meta({
-  id: 'LocalInstant',
+  id: 'LocalInstantValue',
   description: 'ISO 8601 text, or epoch milliseconds. Text without an offset is a local time of `timezone`.',
   examples: ['2026-03-01T09:00:00Z', '2026-03-01T09:00'],
 })
@@ -110,6 +111,12 @@ export const localInstant = instantOf(zone('UTC')).meta({
 export const instantParameter = z
   .preprocess((given) => (typeof given === 'string' && /^-?\d{1,16}$/.test(given) ? Number(given) : given), instant)
   .meta({ description: 'ISO 8601 text with an offset, or epoch milliseconds.' })
+
+/** `true` or `false` in a query. */
+export const flag = z.preprocess(
+  (given) => (given === 'true' ? true : given === 'false' ? false : given),
+  z.boolean({ error: 'it must be true or false' }),
+)
 
 /** A whole number in a query, in plain digits. */
 export function digits(least: number, most: number) {
@@ -123,7 +130,6 @@ export function digits(least: number, most: number) {
 
 /** An instant in answers: ISO 8601 in UTC with milliseconds. */
 export const time = z.string().meta({
-  id: 'Time',
   format: 'date-time',
   description: 'UTC, with milliseconds.',
   examples: ['2026-03-01T09:00:00.000Z'],
@@ -135,27 +141,36 @@ export const cron = parsed(z.string(), (text) =>
 
 export const timezone = parsed(z.string(), zone)
 
+/** What `checkName` accepts, as a pattern: no control characters, and no white space at either end. */
+export const NAME_PATTERN = '^[^\\x00-\\x20\\x7f-\\xa0]([^\\x00-\\x1f\\x7f-\\x9f]*[^\\x00-\\x20\\x7f-\\xa0])?$'
+
 export function name(what: string) {
-  return parsed(z.string(), (text) => checkName(text, what))
+  return parsed(z.string(), (text) => checkName(text, what)).meta({
+    ...{ minLength: 1, maxLength: LIMITS.nameLength, pattern: NAME_PATTERN },
+  })
 }
 
 const CONTROLS = /[\p{Cc}\p{Cs}]/u
 
 /** The text of a filter or an id. */
-export const text = z.string().refine((value) => !CONTROLS.test(value), { error: 'it holds control characters' })
+export const text = z
+  .string()
+  .refine((value) => !CONTROLS.test(value), { error: 'it holds control characters' })
+  .meta({ pattern: '^[^\\x00-\\x1f\\x7f-\\x9f]*$' })
 
 /** A comment by a person, of one or more lines. */
 export const note = z
   .string()
   .max(2_000)
   .refine((value) => !value.includes('\u0000'), { error: 'it holds the character U+0000' })
+  .meta({ pattern: '^[^\\x00]*$' })
 
-export const overlap = z.enum(OVERLAPS)
-export const keep = z.enum(KEEPS)
-export const skipReason = z.enum(SKIP_REASONS)
-export const runState = z.enum(RUN_STATES)
-export const scheduleState = z.enum(SCHEDULE_STATES)
-export const whenBusy = z.enum(WHEN_BUSY)
+export const overlap = z.enum(OVERLAPS).meta({ id: 'OverlapPolicy' })
+export const keep = z.enum(KEEPS).meta({ id: 'HistoryPolicy', description: 'Which runs stay in the history.' })
+export const skipReason = z.enum(SKIP_REASONS).meta({ id: 'SkipReason' })
+export const runState = z.enum(RUN_STATES).meta({ id: 'RunState' })
+export const scheduleState = z.enum(SCHEDULE_STATES).meta({ id: 'ScheduleState' })
+export const whenBusy = z.enum(WHEN_BUSY).meta({ id: 'WhenBusy' })
 
 export function iso(instant: number | Date): string {
   return new Date(instant).toISOString()

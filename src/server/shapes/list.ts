@@ -15,9 +15,12 @@ export const paging = {
     .meta({ description: `Default ${DEFAULTS.list.limit}, at most ${MAX_LIMIT}.` }),
 }
 
-export function listOf<Item extends z.ZodType>(item: Item) {
-  return z.strictObject({
-    data: z.array(item),
-    nextCursor: z.nullable(z.string()).meta({ description: 'Null on the last page.' }),
-  })
+/** A page of a list. `id` names its schema. */
+export function listOf<Item extends z.ZodType>(item: Item, id: string) {
+  return z
+    .strictObject({
+      data: z.array(item),
+      nextCursor: z.nullable(z.string()).meta({ description: 'Null on the last page.' }),
+    })
+    .meta({ id })
 }

@@ -35,6 +35,8 @@ export const lockResource = z
   })
   .meta({ id: 'Lock' })
 
+export const lockReset = z.strictObject({ reset: z.int() }).meta({ id: 'LockReset' })
+
 export type LockResource = z.output<typeof lockResource>
 
 export function toLeaseResource(lease: Visible<Lease>): LeaseResource {

@@ -1,15 +1,13 @@
 /** Long work that a request starts and later requests ask about. */
 import { z } from 'zod'
-import { CANCELLABLE, RETRYABLE } from '../../api/runs/change-many.js'
-import type { RunState } from '../../core/runs/run.js'
 import type { StoredOperation } from '../operations/stored-operation.js'
 import { iso, note, text, time } from './fields.js'
-import { checkChosen, choosing } from './requests.js'
+import { cancellableState, checkChosen, choosing, retryableState } from './requests.js'
 
 export const OPERATION_KINDS = ['backfill', 'cancel-runs', 'retry-runs', 'pause-schedules', 'resume-schedules'] as const
 
-const runsOf = <Kind extends string>(kind: Kind, states: readonly RunState[]) =>
-  z.strictObject({ kind: z.literal(kind), ...choosing(states) }).superRefine(checkChosen)
+const runsOf = <Kind extends string>(kind: Kind, state: Parameters<typeof choosing>[0]) =>
+  z.strictObject({ kind: z.literal(kind), ...choosing(state) }).superRefine(checkChosen)
 
 const schedulesOf = <Kind extends string>(kind: Kind) =>
   z.strictObject({
@@ -20,23 +18,24 @@ const schedulesOf = <Kind extends string>(kind: Kind) =>
 
 export const newOperation = z
   .discriminatedUnion('kind', [
-    runsOf('cancel-runs', CANCELLABLE),
-    runsOf('retry-runs', RETRYABLE),
-    schedulesOf('pause-schedules'),
-    schedulesOf('resume-schedules'),
+    runsOf('cancel-runs', cancellableState).meta({ id: 'CancelRunsOperation' }),
+    runsOf('retry-runs', retryableState).meta({ id: 'RetryRunsOperation' }),
+    schedulesOf('pause-schedules').meta({ id: 'PauseSchedulesOperation' }),
+    schedulesOf('resume-schedules').meta({ id: 'ResumeSchedulesOperation' }),
   ])
-  .meta({ id: 'NewOperation' })
+  .meta({ id: 'StartOperationRequest' })
 
 export const operationResource = z
   .strictObject({
     id: z.string(),
-    kind: z.enum(OPERATION_KINDS),
+    kind: z.enum(OPERATION_KINDS).meta({ id: 'OperationKind' }),
     state: z.enum(['running', 'succeeded', 'failed', 'cancelled', 'interrupted']).meta({
+      id: 'OperationState',
       description: '`interrupted`: its process ended. Start it again: what is done already is not done twice.',
     }),
     target: z.string().meta({ description: 'The schedule, or the prefix of schedules; "*" for runs.' }),
     counts: z.record(z.string(), z.int()).meta({ description: 'How many items it has dealt with, by outcome.' }),
-    error: z.strictObject({ code: z.string(), message: z.string() }).exactOptional(),
+    error: z.strictObject({ code: z.string(), message: z.string() }).meta({ id: 'OperationError' }).exactOptional(),
     startedAt: time,
     updatedAt: time,
   })

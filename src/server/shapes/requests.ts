@@ -8,8 +8,15 @@ import type { RunState } from '../../core/runs/run.js'
 import { describeDuration, durationMs } from '../../time/duration.js'
 import { MAX_HOLDER } from '../security/lock-holder.js'
 import { IDEMPOTENCY_NAMESPACE } from '../security/reserved-names.js'
-import { duration, durationOf, instant, json, listed, name, overlap, parsed, text } from './fields.js'
+import { duration, durationOf, instant, json, listed, name, note, overlap, parsed, text } from './fields.js'
 import { scheduleId, scheduleInput } from './schedule.js'
+
+/** The body of a request that takes no fields. */
+export const noFields = z.strictObject({}).meta({ id: 'NoFields', examples: [{}] })
+
+export const noteRequest = z
+  .strictObject({ note: note.exactOptional() })
+  .meta({ id: 'NoteRequest', examples: [{ note: 'until the mail server is back' }] })
 
 const MAX_WAIT_MS = 60_000
 
@@ -116,13 +123,13 @@ export const newRun = z
     wait: wait.exactOptional(),
   })
   .superRefine(checkStart)
-  .meta({ id: 'NewRun' })
+  .meta({ id: 'EnqueueRequest' })
 
 /** A run of a sink: an event that no schedule has caused. */
 export const newDelivery = z
   .strictObject({ ...newRun.shape, toOptions: scheduleInput.shape.toOptions })
   .superRefine(checkStart)
-  .meta({ id: 'NewDelivery' })
+  .meta({ id: 'DeliveryRequest' })
 
 export const runFilters = {
   schedule: text.exactOptional(),
@@ -144,10 +151,18 @@ export function checkChosen(
   else if (!isFiltered && all === undefined) context.addIssue({ code: 'custom', path: [], message: ANY_RUN })
 }
 
+type StateShape = ReturnType<typeof stateOf>
+
+function stateOf(states: readonly RunState[]) {
+  return z.enum(states, { error: `it must be one of ${states.join(', ')}, or a list of them` })
+}
+
+export const cancellableState = stateOf(CANCELLABLE).meta({ id: 'CancellableState' })
+export const retryableState = stateOf(RETRYABLE).meta({ id: 'RetryableState' })
+
 /** The fields that choose the runs of a bulk change. */
-export function choosing(states: readonly RunState[]) {
-  const error = `it must be one of ${states.join(', ')}, or a list of them`
-  const state = z.enum(states, { error })
+export function choosing(state: StateShape) {
+  const states = state.options
   return {
     ...runFilters,
     all: z
@@ -161,10 +176,10 @@ export function choosing(states: readonly RunState[]) {
   }
 }
 
-function selection(states: readonly RunState[]) {
+function selection(state: StateShape) {
   return z
     .strictObject({
-      ...choosing(states),
+      ...choosing(state),
       cursor: z.string().exactOptional(),
       limit: z
         .int()
@@ -176,8 +191,8 @@ function selection(states: readonly RunState[]) {
     .superRefine(checkChosen)
 }
 
-export const cancelledRuns = selection(CANCELLABLE).meta({ id: 'CancelRunsRequest' })
-export const retriedRuns = selection(RETRYABLE).meta({ id: 'RetryRunsRequest' })
+export const cancelledRuns = selection(cancellableState).meta({ id: 'CancelRunsRequest' })
+export const retriedRuns = selection(retryableState).meta({ id: 'RetryRunsRequest' })
 
 const token = z.int().meta({ description: 'The token from acquiring.' })
 

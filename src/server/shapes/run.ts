@@ -25,17 +25,18 @@ export const runResource = z
     job: z.string().exactOptional(),
     to: z.string().exactOptional(),
     toOptions: json.exactOptional(),
-    origin: z.enum(ORIGINS),
+    origin: z.enum(ORIGINS).meta({ id: 'RunOrigin' }),
     schedule: z.string().exactOptional(),
     tick: time.exactOptional().meta({ description: 'The nominal instant.' }),
     backfill: z.string().exactOptional(),
     payload: json,
     priority: z.int(),
     keep,
-    key: z.strictObject({ name: z.string(), limit: z.int(), whenBusy }).exactOptional(),
+    key: z.strictObject({ name: z.string(), limit: z.int(), whenBusy }).meta({ id: 'RunKey' }).exactOptional(),
     dedupe: z.string().exactOptional().meta({ description: 'The deduplication key that it was enqueued with.' }),
     waitsFor: z
       .enum(['worker', 'overlap', 'key'])
+      .meta({ id: 'WaitsFor' })
       .exactOptional()
       .meta({ description: 'A worker that knows the job; an earlier run of the schedule; or its exclusive key.' }),
     reason: skipReason.exactOptional(),
@@ -57,9 +58,12 @@ export const runResource = z
 
 export type RunResource = z.output<typeof runResource>
 
+/** Links of an answer to a request that made a run. */
+export const enqueuedLinks = { get: { operationId: 'getRun', parameters: { id: '$response.body#/runId' } } }
+
 export const enqueued = z
   .strictObject({
-    outcome: z.enum(ENQUEUE_OUTCOMES),
+    outcome: z.enum(ENQUEUE_OUTCOMES).meta({ id: 'EnqueueOutcomeKind' }),
     runId: z.nullable(z.string()).meta({
       description:
         'The new run, or the run that it is a duplicate of, or that holds the key; null if the caller may not see that run.',
@@ -69,6 +73,10 @@ export const enqueued = z
     }),
   })
   .meta({ id: 'EnqueueOutcome' })
+
+export const cancelOutcome = z
+  .strictObject({ outcome: z.enum(['cancelled', 'requested', 'finished']).meta({ id: 'CancelOutcomeKind' }) })
+  .meta({ id: 'CancelOutcome' })
 
 export const manyRuns = z
   .strictObject({

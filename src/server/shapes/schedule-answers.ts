@@ -1,6 +1,7 @@
 /** Shapes of answers about schedules: ticks, previews, backfills, applies and imports. */
 import { z } from 'zod'
 import { skipReason, time } from './fields.js'
+import { fieldError } from './problem.js'
 import { runResource } from './run.js'
 import { scheduleInput } from './schedule.js'
 
@@ -33,7 +34,7 @@ const TICK_STATUSES = [
 export const explanation = z
   .strictObject({
     at: time,
-    status: z.enum(['unknown-schedule', 'not-a-tick', ...TICK_STATUSES]),
+    status: z.enum(['unknown-schedule', 'not-a-tick', ...TICK_STATUSES]).meta({ id: 'ExplanationStatus' }),
     reason: skipReason.exactOptional(),
     text: z.string(),
     run: runResource.exactOptional(),
@@ -47,27 +48,29 @@ export const ticks = z
         .strictObject({
           at: time,
           planned: z.boolean().meta({ description: 'Whether the current timeline has a tick at this instant.' }),
-          status: z.enum(TICK_STATUSES),
+          status: z.enum(TICK_STATUSES).meta({ id: 'TickStatus' }),
           reason: skipReason.exactOptional(),
           run: runResource.exactOptional(),
         })
         .meta({ id: 'Tick' }),
     ),
     skips: z
-      .array(z.strictObject({ from: time, to: time, count: z.int(), reason: skipReason }))
+      .array(z.strictObject({ from: time, to: time, count: z.int(), reason: skipReason }).meta({ id: 'SkippedRange' }))
       .meta({ description: 'Ranges of skipped ticks that overlap the queried one.' }),
     next: z.nullable(time).meta({ description: 'Pass it as `from` for the next page; null on the last page.' }),
   })
-  .meta({ id: 'Ticks' })
+  .meta({ id: 'TickList' })
 
 export const preview = z
   .strictObject({
     description: z.string().meta({ description: 'The timeline in words.' }),
     data: z.array(
-      z.strictObject({
-        at: time,
-        readyAt: time.meta({ description: 'The tick plus its jitter: when the run may start.' }),
-      }),
+      z
+        .strictObject({
+          at: time,
+          readyAt: time.meta({ description: 'The tick plus its jitter: when the run may start.' }),
+        })
+        .meta({ id: 'PreviewedTick' }),
     ),
   })
   .meta({ id: 'Preview' })
@@ -75,7 +78,7 @@ export const preview = z
 const change = z
   .strictObject({
     id: z.string(),
-    change: z.enum(['create', 'update', 'remove']),
+    change: z.enum(['create', 'update', 'remove']).meta({ id: 'ApplyChangeKind' }),
     before: scheduleInput.exactOptional(),
     after: scheduleInput.exactOptional(),
   })
@@ -96,8 +99,6 @@ const counts = {
   unchanged: z.int(),
   refused: z.int(),
 }
-
-const fieldError = z.strictObject({ pointer: z.string(), message: z.string(), code: z.string().exactOptional() })
 
 export const lineError = z
   .strictObject({

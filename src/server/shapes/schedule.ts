@@ -25,7 +25,7 @@ import {
   timezone,
 } from './fields.js'
 
-const policy = z.enum(MISSED_POLICIES)
+const policy = z.enum(MISSED_POLICIES).meta({ id: 'MissedPolicy' })
 
 /** The fields of a schedule that its author writes. */
 const FIELDS = {
@@ -34,17 +34,22 @@ const FIELDS = {
     examples: ['0 9 * * 1-5'],
   }),
   every: durationOf(intervalMs).meta({
+    id: 'IntervalValue',
     description: 'An interval of at least a second, such as "15m".',
     examples: ['15m'],
   }),
-  at: z.union([localInstant, listed(z.array(localInstant), MAX_INSTANTS)], {
-    error: 'it must be an instant or a list of them',
-  }),
+  at: z
+    .union([localInstant, listed(z.array(localInstant), MAX_INSTANTS)], {
+      error: 'it must be an instant or a list of them',
+    })
+    .meta({ id: 'InstantsValue', description: 'One instant, or a list of them.' }),
   timezone: timezone.meta({ description: 'IANA name, for cron and for instants without an offset. Default UTC.' }),
-  dst: z.strictObject({
-    gap: z.enum(DST_GAPS).exactOptional(),
-    repeat: z.enum(DST_REPEATS).exactOptional(),
-  }),
+  dst: z
+    .strictObject({
+      gap: z.enum(DST_GAPS).meta({ id: 'DstGap' }).exactOptional(),
+      repeat: z.enum(DST_REPEATS).meta({ id: 'DstRepeat' }).exactOptional(),
+    })
+    .meta({ id: 'DstRules', description: 'What happens to times that a clock change skips or repeats.' }),
   startsAt: localInstant,
   endsAt: localInstant,
   job: name('job name').meta({ description: 'The job to run. Either this or `to` is needed.' }),
@@ -54,26 +59,36 @@ const FIELDS = {
   overlap: overlap.meta({
     description: `What a tick does while an earlier run is unfinished. Default ${DEFAULTS.schedule.overlap}.`,
   }),
-  missed: z.union(
-    [
-      policy,
-      z.strictObject({
+  missed: z
+    .union(
+      [
         policy,
-        within: duration.exactOptional(),
-        max: z.int().min(1).max(LIMITS.missed).exactOptional(),
-      }),
-    ],
-    { error: 'it must be skip, latest or all, or an object with a policy of those' },
-  ),
-  backlog: z.enum(BACKLOGS).meta({
-    description: `What becomes of ticks that no worker starts in time: \`missed\` decides, or they wait. Default ${DEFAULTS.schedule.backlog}.`,
-  }),
+        z
+          .strictObject({
+            policy,
+            within: duration.exactOptional(),
+            max: z.int().min(1).max(LIMITS.missed).exactOptional(),
+          })
+          .meta({ id: 'MissedRules' }),
+      ],
+      { error: 'it must be skip, latest or all, or an object with a policy of those' },
+    )
+    .meta({
+      id: 'MissedChoice',
+      description: 'What happens to ticks that were due while no instance could record them.',
+    }),
+  backlog: z
+    .enum(BACKLOGS)
+    .meta({ id: 'BacklogPolicy' })
+    .meta({
+      description: `What becomes of ticks that no worker starts in time: \`missed\` decides, or they wait. Default ${DEFAULTS.schedule.backlog}.`,
+    }),
   deadline: duration,
   jitter: duration,
   times: z.int().min(1).max(LIMITS.times),
   priority: z.int().min(-LIMITS.priority).max(LIMITS.priority),
   keep,
-  onFinish: z.enum(ON_FINISH),
+  onFinish: z.enum(ON_FINISH).meta({ id: 'OnFinish' }),
 }
 
 type Fields = typeof FIELDS
@@ -95,7 +110,9 @@ export const scheduleId = name('schedule id').refine((id) => id !== '.' && id !=
   error: 'URLs drop the path segments "." and "..": choose another id',
 })
 
-export const newSchedule = z.strictObject({ id: scheduleId.exactOptional(), ...optional }).meta({ id: 'NewSchedule' })
+export const newSchedule = z
+  .strictObject({ id: scheduleId.exactOptional(), ...optional })
+  .meta({ id: 'CreateScheduleRequest' })
 
 /** Absent fields stay as they are; null removes one. */
 export const schedulePatch = z.strictObject(nullable).meta({ id: 'SchedulePatch' })
@@ -107,6 +124,7 @@ const recent = z
   .strictObject({
     last: z
       .strictObject({ run: z.string(), state: runState, at: time })
+      .meta({ id: 'LastRun' })
       .exactOptional()
       .meta({ description: 'The newest run that has ended.' }),
     p95Ms: z.number().exactOptional().meta({ description: 'The 95th percentile of their durations.' }),
@@ -121,7 +139,7 @@ export const scheduleResource = z
     description: z.string().meta({ description: 'The timeline in words.' }),
     next: z.nullable(time).meta({ description: 'The next tick; null while it is paused or when none is left.' }),
     ...optional,
-    at: z.union([time, z.array(time)]).exactOptional(),
+    at: z.array(time).exactOptional(),
     every: z.string().exactOptional(),
     startsAt: time.exactOptional(),
     endsAt: time.exactOptional(),
@@ -166,6 +184,7 @@ export function toScheduleResource(view: Visible<ScheduleView>): ScheduleResourc
   return {
     ...{ id, version, state, description, next: next === undefined ? null : iso(next) },
     ...inputOf(definition),
+    ...('at' in definition.timeline ? { at: definition.timeline.at.map(iso) } : {}),
     createdAt: iso(createdAt),
     updatedAt: iso(updatedAt),
     ...(remaining === undefined ? {} : { remaining }),

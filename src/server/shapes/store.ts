@@ -2,8 +2,7 @@
 
 import { z } from 'zod'
 import type { Instance } from '../../core/instances/instance.js'
-import { WHEN_BUSY } from '../../core/policies.js'
-import { iso, time } from './fields.js'
+import { iso, time, whenBusy } from './fields.js'
 
 export const instanceResource = z
   .strictObject({
@@ -45,11 +44,15 @@ export const jobResource = z
     exclusive: z
       .strictObject({
         name: z.string().exactOptional(),
-        by: z.union([z.array(z.string()), z.literal('code')]).exactOptional(),
+        by: z
+          .union([z.array(z.string()), z.enum(['code']).meta({ id: 'ExclusiveByCode' })])
+          .exactOptional()
+          .meta({ description: 'The fields of the payload that make the key, or `code` if a function makes it.' }),
         limit: z.int(),
-        whenBusy: z.enum(WHEN_BUSY).exactOptional(),
+        whenBusy: whenBusy.exactOptional(),
         checkOnEnqueue: z.boolean(),
       })
+      .meta({ id: 'JobExclusivity' })
       .exactOptional()
       .meta({ description: 'The key and limit that keep its runs from overlapping.' }),
     instances: z.array(z.string()).meta({ description: 'The live instances that run it.' }),
@@ -60,32 +63,35 @@ export const freezeState = z
   .strictObject({ frozen: z.boolean(), at: time.exactOptional(), note: z.string().exactOptional() })
   .meta({ id: 'Freeze' })
 
-const atLeast = z
+const boundedCount = z
   .strictObject({
     count: z.int(),
     more: z.boolean().meta({ description: 'Whether there are more than that: counting stops at a bound.' }),
   })
   .meta({ id: 'BoundedCount' })
 
-const used = z.strictObject({
-  count: z.int(),
-  more: z.boolean(),
-  quota: z.int().exactOptional().meta({ description: 'How many there may be.' }),
-})
+const used = z
+  .strictObject({
+    count: z.int(),
+    more: z.boolean(),
+    quota: z.int().exactOptional().meta({ description: 'How many there may be.' }),
+  })
+  .meta({ id: 'UsageCount' })
 
 export const stats = z
   .strictObject({
     now: time,
-    instances: z.strictObject({ live: z.int(), gone: z.int() }),
+    instances: z.strictObject({ live: z.int(), gone: z.int() }).meta({ id: 'InstanceCounts' }),
     freeze: freezeState,
-    due: atLeast.exactOptional().meta({
+    due: boundedCount.exactOptional().meta({
       description: 'Runs that could start now. Counts of all runs are absent for callers who do not see all runs.',
     }),
-    ready: atLeast.exactOptional(),
-    waiting: atLeast.exactOptional(),
-    running: atLeast.exactOptional(),
+    ready: boundedCount.exactOptional(),
+    waiting: boundedCount.exactOptional(),
+    running: boundedCount.exactOptional(),
     usage: z
       .strictObject({ schedules: used, runs: used, locks: used })
+      .meta({ id: 'Usage' })
       .exactOptional()
       .meta({ description: 'What there is below the prefix of the caller, if it has a prefix or a quota.' }),
   })
@@ -99,9 +105,9 @@ export const doctorReport = z
         .strictObject({
           name: z.string(),
           about: z.string().meta({ description: 'What the check saw.' }),
-          findings: z.array(z.strictObject({ what: z.string(), fix: z.string() })),
+          findings: z.array(z.strictObject({ what: z.string(), fix: z.string() }).meta({ id: 'Finding' })),
         })
-        .meta({ id: 'Check' }),
+        .meta({ id: 'DoctorCheck' }),
     ),
   })
   .meta({ id: 'DoctorReport' })
