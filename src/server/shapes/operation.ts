@@ -2,12 +2,12 @@
 import { z } from 'zod'
 import type { StoredOperation } from '../operations/stored-operation.js'
 import { iso, note, text, time } from './fields.js'
-import { cancellableState, checkChosen, choosing, retryableState } from './requests.js'
+import { cancellableStates, checkChosen, choosing, retryableStates } from './requests.js'
 
 export const OPERATION_KINDS = ['backfill', 'cancel-runs', 'retry-runs', 'pause-schedules', 'resume-schedules'] as const
 
-const runsOf = <Kind extends string>(kind: Kind, state: Parameters<typeof choosing>[0]) =>
-  z.strictObject({ kind: z.literal(kind), ...choosing(state) }).superRefine(checkChosen)
+const runsOf = <Kind extends string>(kind: Kind, states: Parameters<typeof choosing>[0]) =>
+  z.strictObject({ kind: z.literal(kind), ...choosing(states) }).superRefine(checkChosen)
 
 const schedulesOf = <Kind extends string>(kind: Kind) =>
   z.strictObject({
@@ -18,8 +18,8 @@ const schedulesOf = <Kind extends string>(kind: Kind) =>
 
 export const newOperation = z
   .discriminatedUnion('kind', [
-    runsOf('cancel-runs', cancellableState).meta({ id: 'CancelRunsOperation' }),
-    runsOf('retry-runs', retryableState).meta({ id: 'RetryRunsOperation' }),
+    runsOf('cancel-runs', cancellableStates).meta({ id: 'CancelRunsOperation' }),
+    runsOf('retry-runs', retryableStates).meta({ id: 'RetryRunsOperation' }),
     schedulesOf('pause-schedules').meta({ id: 'PauseSchedulesOperation' }),
     schedulesOf('resume-schedules').meta({ id: 'ResumeSchedulesOperation' }),
   ])

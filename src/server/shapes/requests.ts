@@ -151,35 +151,36 @@ export function checkChosen(
   else if (!isFiltered && all === undefined) context.addIssue({ code: 'custom', path: [], message: ANY_RUN })
 }
 
-type StateShape = ReturnType<typeof stateOf>
+type StatesShape = ReturnType<typeof statesOf>
 
-function stateOf(states: readonly RunState[]) {
-  return z.enum(states, { error: `it must be one of ${states.join(', ')}, or a list of them` })
+/** One of the states, or a list of them. `id` names the schema. */
+function statesOf(states: readonly RunState[], id: string) {
+  const error = `it must be one of ${states.join(', ')}, or a list of them`
+  const state = z.enum(states, { error }).meta({ id })
+  return z
+    .union([state, listed(z.array(state).min(1), states.length)], { error })
+    .meta({ id: `${id}s`, description: `Only runs in this state, or in these. Default: ${states.join(', ')}.` })
 }
 
-export const cancellableState = stateOf(CANCELLABLE).meta({ id: 'CancellableState' })
-export const retryableState = stateOf(RETRYABLE).meta({ id: 'RetryableState' })
+export const cancellableStates = statesOf(CANCELLABLE, 'CancellableState')
+export const retryableStates = statesOf(RETRYABLE, 'RetryableState')
 
 /** The fields that choose the runs of a bulk change. */
-export function choosing(state: StateShape) {
-  const states = state.options
+export function choosing(states: StatesShape) {
   return {
     ...runFilters,
     all: z
       .boolean()
       .exactOptional()
       .meta({ description: 'True means every run. It is needed when no filter is given, and allowed only then.' }),
-    state: z
-      .union([state, listed(z.array(state).min(1), states.length)], { error })
-      .exactOptional()
-      .meta({ description: `Only runs in this state, or in these. Default: ${states.join(', ')}.` }),
+    state: states.exactOptional(),
   }
 }
 
-function selection(state: StateShape) {
+function selection(states: StatesShape) {
   return z
     .strictObject({
-      ...choosing(state),
+      ...choosing(states),
       cursor: z.string().exactOptional(),
       limit: z
         .int()
@@ -191,8 +192,8 @@ function selection(state: StateShape) {
     .superRefine(checkChosen)
 }
 
-export const cancelledRuns = selection(cancellableState).meta({ id: 'CancelRunsRequest' })
-export const retriedRuns = selection(retryableState).meta({ id: 'RetryRunsRequest' })
+export const cancelledRuns = selection(cancellableStates).meta({ id: 'CancelRunsRequest' })
+export const retriedRuns = selection(retryableStates).meta({ id: 'RetryRunsRequest' })
 
 const token = z.int().meta({ description: 'The token from acquiring.' })
 
