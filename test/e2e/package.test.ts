@@ -48,6 +48,18 @@ describe('the package', () => {
   })
 })
 
+describe('the declarations', () => {
+  it('name no type that only the newest zod has', () => {
+    const files = readdirSync(join(ROOT, 'dist/server'), { recursive: true, encoding: 'utf8' })
+    const declared = files.filter((file) => file.endsWith('.d.ts'))
+    expect(declared.length).toBeGreaterThan(10)
+    const newer = declared.filter((file) =>
+      readFileSync(join(ROOT, 'dist/server', file), 'utf8').includes('ZodPreprocess'),
+    )
+    expect(newer).toEqual([])
+  })
+})
+
 describe('an install in a clone', () => {
   it('needs nothing newer than Node 20, and names no registry', () => {
     const path = join(ROOT, 'package-lock.json')

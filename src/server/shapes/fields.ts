@@ -29,7 +29,7 @@ export function parsed<Shape extends z.ZodType>(shape: Shape, parse: (value: z.o
  * A list that is checked item by item up to the first invalid one: zod alone would check all of them, and report each.
  * Only the first invalid item gets a field error.
  */
-export function listed<List extends z.ZodArray>(list: List, most: number) {
+export function listed<List extends z.ZodArray>(list: List, most: number): Preprocessed<List> {
   const item = list.element as z.ZodType
   return z.preprocess((given: unknown, context) => {
     if (!Array.isArray(given)) return given
@@ -41,6 +41,9 @@ export function listed<List extends z.ZodArray>(list: List, most: number) {
     return given
   }, list)
 }
+
+/** What `z.preprocess` returns, by names that all versions of zod 4 have: the type stands in the declarations of the package. */
+type Preprocessed<Schema extends z.core.SomeType> = z.ZodPipe<z.core.$ZodTransform<unknown, unknown>, Schema>
 
 function refuse(context: z.RefinementCtx, path: PropertyKey[], message: string): never {
   context.addIssue({ code: 'custom', path, message })
@@ -108,7 +111,7 @@ export const localInstant = instantOf(zone('UTC')).meta({
 })
 
 /** An instant in a query, where a number arrives as digits. */
-export const instantParameter = z
+export const instantParameter: Preprocessed<typeof instant> = z
   .preprocess((given) => (typeof given === 'string' && /^-?\d{1,16}$/.test(given) ? Number(given) : given), instant)
   .meta({ description: 'ISO 8601 text with an offset, or epoch milliseconds.' })
 
@@ -119,7 +122,7 @@ export const flag = z.preprocess(
 )
 
 /** A whole number in a query, in plain digits. */
-export function digits(least: number, most: number) {
+export function digits(least: number, most: number): Preprocessed<z.ZodInt> {
   const error = `it must be a whole number from ${least} to ${most}, in digits`
   const read = (given: unknown) => {
     const value = typeof given === 'string' && /^\d{1,16}$/.test(given) ? Number(given) : Number.NaN
