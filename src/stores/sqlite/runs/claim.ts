@@ -10,12 +10,12 @@ import type { SkipReason } from '../../../core/policies.js'
 import type { Run } from '../../../core/runs/run.js'
 import type { ClaimedRun, ClaimRequest, ClaimResult, SkippedRun } from '../../../core/store.js'
 import type { SqliteFile } from '../connection/file.js'
-import { row, rows } from '../connection/statements.js'
+import { jsonRows, row, rows } from '../connection/statements.js'
 import type { Snapshot, Tx } from '../connection/tx.js'
 import { addHolder, isBusy, leastToken, makeRoom } from '../locks/acquire.js'
 import { grantWaiters, oldestDue, oldestWaiting, readyWaitingRuns } from '../locks/pass-on.js'
 import source from './claim.sql'
-import { keyLimit, type RunRow, toRun, toSkipped } from './run-codec.js'
+import { keyLimit, type RunRow, SHOWN_COLUMNS, type ShownRow, toRun, toSkipped } from './run-codec.js'
 import { makeWait, runById, skipRun, startRuns } from './transitions.js'
 
 export async function claimRuns(file: SqliteFile, request: ClaimRequest): Promise<ClaimResult> {
@@ -40,7 +40,7 @@ type Claim = { instance: string; claim: number }
 type Outlook = { is_due: number | null; next_at: number | null }
 const claimStatus = row<Claim, { may_start: number; repeated: number }>(source, 'claimStatus')
 const outlook = row<{ targets: string }, Outlook>(source, 'outlook')
-const startedBy = rows<Claim, RunRow>(source, 'startedBy')
+const startedBy = jsonRows<Claim, ShownRow>(source, 'startedBy', SHOWN_COLUMNS)
 
 /** The answer when there is nothing to start, as for most polls: it needs no transaction. */
 function idleAnswer(snapshot: Snapshot, request: ClaimRequest): ClaimResult | undefined {
@@ -59,7 +59,7 @@ function statusOf(snapshot: Snapshot, request: ClaimRequest) {
 function answer(
   snapshot: Snapshot,
   request: ClaimRequest,
-  runs: readonly RunRow[],
+  runs: readonly ShownRow[],
   skipped: readonly SkippedRun[] = [],
 ): ClaimResult {
   const nextReadyAt = outlook(snapshot, { targets: new Room(request).targets })?.next_at ?? undefined

@@ -4,10 +4,10 @@ import type { Run } from '../../../core/runs/run.js'
 import { numberAfter } from '../../../core/runs/run-id.js'
 import type { Page, RunQuery } from '../../../core/store.js'
 import type { SqliteFile } from '../connection/file.js'
-import { type Given, type Nothing, row, rowsOf, statement, withConditions } from '../connection/statements.js'
+import { type Given, jsonRowsOf, type Nothing, row, statement, withConditions } from '../connection/statements.js'
 import type { Snapshot } from '../connection/tx.js'
 import source from './list.sql'
-import { type RunRow, toRun } from './run-codec.js'
+import { SHOWN_COLUMNS, type ShownRow, toRun } from './run-codec.js'
 import { findRun } from './transitions.js'
 
 export function getRun(snapshot: Snapshot, id: string): Run | undefined {
@@ -29,8 +29,8 @@ const WINDOWS = 5
 export async function listRuns(file: SqliteFile, query: RunQuery): Promise<Page<Run>> {
   checkPageLimit(query.limit)
   const { conditions, given, byIndex } = filters(query)
-  const select = rowsOf<Window & Given, RunRow>(withConditions(listWindow, conditions))
-  const found: RunRow[] = []
+  const select = jsonRowsOf<Window & Given, ShownRow>(withConditions(listWindow, conditions), SHOWN_COLUMNS)
+  const found: ShownRow[] = []
   const { oldest, newest } = await file.read((snapshot) => runBounds(snapshot, {}) ?? { oldest: 1, newest: 0 })
   const most = byIndex ? Number.POSITIVE_INFINITY : (query.look ?? Number.POSITIVE_INFINITY)
   let before = Math.min(query.after === undefined ? newest + 1 : numberAfter(query.after), newest + 1)

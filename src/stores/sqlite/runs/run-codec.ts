@@ -51,6 +51,17 @@ export type RunRow = {
   error: string | null
 }
 
+/** The columns that `toRun` reads. */
+export const SHOWN_COLUMNS = [
+  ...(['id', 'mark', 'state', 'waits_for', 'reason', 'target', 'options', 'origin'] as const),
+  ...(['schedule', 'tick', 'backfill', 'payload', 'priority', 'keep', 'dedupe'] as const),
+  ...(['key', 'key_limit', 'key_when_busy', 'created_at', 'ready_at', 'start_by'] as const),
+  ...(['attempt', 'failures', 'takeovers', 'token', 'instance', 'started_at'] as const),
+  ...(['cancel_requested', 'finished_at', 'result', 'error'] as const),
+] satisfies (keyof RunRow)[]
+
+export type ShownRow = Pick<RunRow, (typeof SHOWN_COLUMNS)[number]>
+
 export function toSkipped(row: RunRow, reason: SkipReason): SkippedRun {
   return {
     ...{ id: idOf(row), target: targetOf(row.target, null), origin: row.origin, reason },
@@ -66,7 +77,7 @@ export function idOf({ id, mark }: RunName): string {
   return runId(id, mark)
 }
 
-export function toRun(row: RunRow): Run {
+export function toRun(row: ShownRow): Run {
   const run: Mutable<Run> = {
     id: idOf(row),
     target: targetOf(row.target, row.options),
@@ -101,7 +112,7 @@ export function toRun(row: RunRow): Run {
   return run
 }
 
-export function keyOf({ key, key_limit, key_when_busy }: RunRow): RunKey | undefined {
+export function keyOf({ key, key_limit, key_when_busy }: ShownRow): RunKey | undefined {
   if (key === null || key_limit === null || key_when_busy === null) return undefined
   return { name: key, limit: key_limit, whenBusy: key_when_busy }
 }
