@@ -94,12 +94,10 @@ describe('another process', () => {
   it('that waits for a run learns of its end', async () => {
     const [worker, waiter] = [instance(), instance()]
     let finish = () => {}
-    worker.job('work', {
-      run: () =>
-        new Promise<void>((resolve) => {
-          finish = resolve
-        }),
+    const work = new Promise<void>((resolve) => {
+      finish = resolve
     })
+    worker.job('work', { run: () => work })
     const job = waiter.job('work', { run: () => null, concurrency: 1 })
     await worker.start()
     const { run } = await job.enqueue()
