@@ -6,7 +6,7 @@ export interface Asked {
   readonly path: string
   readonly body?: unknown
   readonly headers?: Readonly<Record<string, string>>
-  /** With the token of a tenant that has a tenth of the schedules, and quotas. */
+  /** With the token of a tenant that has a hundredth of the schedules, and quotas. */
   readonly asTenant?: boolean
   /** The answer is a refusal. */
   readonly isRefused?: boolean
@@ -33,7 +33,7 @@ export function walk(lockToken: number): readonly Asked[] {
     ['PUT', '/v1/schedules/put', { every: '1h', job: 'mail' }],
     ['PATCH', '/v1/schedules/put', { every: '2h' }],
     ['DELETE', '/v1/schedules/user%2F1{n}'],
-    ['PUT', '/v1/schedules/user%2F9%2Fput', { every: '1h', job: 'mail' }, TENANT],
+    ['PUT', '/v1/schedules/user%2F99%2Fput', { every: '1h', job: 'mail' }, TENANT],
     ['POST', '/v1/schedules/user%2F7/pause', {}],
     ['POST', '/v1/schedules/user%2F7/resume', {}],
     ['POST', '/v1/schedules/user%2F7/trigger', { wait: '10ms' }],
@@ -42,7 +42,7 @@ export function walk(lockToken: number): readonly Asked[] {
     ['POST', '/v1/schedules/user%2F7/backfill', DAYS],
     ['POST', '/v1/schedules:preview', { id: 'user/7', count: 1_000 }],
     ['POST', '/v1/schedules:apply', { schedules: thousand('new') }],
-    ['POST', '/v1/schedules:apply', { schedules: {}, prune: true, prefix: 'user/99', dryRun: true }],
+    ['POST', '/v1/schedules:apply', { schedules: {}, prune: true, prefix: 'user/9999', dryRun: true }],
     ['POST', '/v1/schedules:import?name=many', lines5000(), NDJSON],
     ['POST', '/v1/schedules:import', lines5000().replaceAll('1h', 'never'), NDJSON],
     ['GET', '/v1/schedules:import?name=many'],

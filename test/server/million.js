@@ -10,7 +10,7 @@ const unknown = given.filter((store) => !STORES.includes(store))
 if (unknown.length > 0) throw new Error(`there is no store ${unknown.join(', ')}: choose from ${STORES.join(', ')}`)
 
 for (const store of given.length > 0 ? given : STORES) {
-  const { status } = spawnSync('npx', ['vitest', 'run', 'test/server/loop-delay.test.ts', '-t', `on ${store}`], {
+  const { status } = spawnSync('npx', ['vitest', 'run', 'test/server/loop-delay.test.ts', '-t', `on '${store}'`], {
     stdio: 'inherit',
     env: { ...process.env, BELFRY_LOOP_SIZE: '1000000', BELFRY_LOOP_SHOW: '1' },
   })
