@@ -1,4 +1,4 @@
-/** What can be wrong with the servers: their settings, their memory, and clocks that differ between masters. */
+/** Checks for `belfry doctor`: the servers' settings and memory, overwritten keys, and clock skew between masters. */
 import type { Check, Finding } from '../../core/diagnosis.js'
 import { everywhere } from './cluster/shards.js'
 import { infoField, KEEP_LOG, keepsLog, lookScript, NO_LOG } from './connection/check-server.js'
@@ -10,7 +10,10 @@ import { KEYS, type KeyName } from './schema/keys.js'
 interface Look {
   readonly keepsLog: boolean
   readonly field: (name: string) => string
-  /** How far the server's clock is ahead of ours, and by how much that may be off. */
+  /**
+   * How far the server's clock is ahead of this process's monotonic clock, plus or minus `unsureMs`. Only the
+   * differences between servers matter.
+   */
   readonly aheadMs: number
   readonly unsureMs: number
 }
@@ -22,10 +25,10 @@ const keyTypesScript = luaScript({
   gives: { keys: listOf(text), types: listOf(text) },
 })
 
-/** What Redis calls the types of keys. */
+/** The types that `KEYS` names, and Redis's words for them. */
 const TYPES: Readonly<Record<string, string>> = { hash: 'hash', set: 'set', 'sorted set': 'zset' }
 
-/** Masters whose clocks differ by more make ticks of one late, or tokens jump when a shard moves. */
+/** With more skew, the ticks of one master are late, or tokens jump when a shard moves. */
 const SKEW_MS = 500
 const MUCH_BYTES = 100 * 2 ** 20
 
@@ -37,7 +40,10 @@ export async function diagnose(server: Server): Promise<readonly Check[]> {
   return [store, await keys(server), eviction(looks), persistence(looks), clocks(looks), memory(looks)]
 }
 
-/** The keys of a shard that have no name after them, by the type that Redis gives for them. */
+/**
+ * The keys of which every shard has one, such as `runs`, with their Redis types. Keys such as `lock:<name>` are left
+ * out.
+ */
 const FIXED = Object.entries(KEYS).flatMap(([name, about]) => {
   const [kind = ''] = about.split(':')
   const type = TYPES[kind]
@@ -72,7 +78,7 @@ async function look(server: Server, shard: number): Promise<Look> {
   }
 }
 
-/** Valkey also names the version of Redis that it stands in for. */
+/** Valkey also reports a Redis version, with which it is compatible. */
 function versionOf({ field }: Look): string {
   const valkey = field('valkey_version')
   return valkey === '' ? `Redis ${field('redis_version')}` : `Valkey ${valkey}`

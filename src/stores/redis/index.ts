@@ -1,8 +1,9 @@
 /**
  * The Redis store: schedules, runs and locks in the Redis or Valkey that the app already has, 6.2 and newer.
  *
- * Every operation is a Lua script, or a few that check on each other; time is the server's. What that promises when a
- * server restarts or fails over depends on how it is set up: see docs/redis.md, which also shows the stored texts.
+ * Every operation is a Lua script, or a few scripts of which each checks that what an earlier one read is still true.
+ * The store's time is the server's. What the store guarantees when a server restarts or fails over depends on the
+ * server's configuration: see docs/redis.md, which also shows the stored texts.
  */
 import { systemClock } from '../../core/clock.js'
 import type { Store } from '../../core/store.js'

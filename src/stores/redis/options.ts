@@ -1,4 +1,4 @@
-/** What a Redis store can be told. */
+/** The options of the Redis store, and their checks. */
 
 import { checkOptions } from '../../core/checks/known-options.js'
 import { type Clock, systemClock } from '../../core/clock.js'
@@ -8,29 +8,29 @@ import { type Link, linkTo, type RedisClient } from './connection/driver.js'
 import { clientFor } from './connection/load-client.js'
 
 export interface RedisOptions {
-  /** A client or cluster of `@redis/client` or ioredis. It stays yours: closing the store does not end it. */
+  /** A client or cluster of `@redis/client` or ioredis. It stays yours: closing the store does not close it. */
   readonly client?: RedisClient
-  /** Instead of a client: where the server is. Needs `@redis/client` or ioredis. */
+  /** The URL of a server, instead of `client`. Needs `@redis/client` or ioredis. */
   readonly url?: string
-  /** Instead of a client: where some nodes of a cluster are. Needs `@redis/client` or ioredis. */
+  /** The URLs of some nodes of a cluster, instead of `client`. Needs `@redis/client` or ioredis. */
   readonly nodes?: readonly string[]
-  /** What all keys begin with. */
+  /** The beginning of all keys. Default `belfry:`. */
   readonly prefix?: string
-  /** Into how many parts a new store is divided: 1 by default, and 12 in a cluster. It cannot be changed later. */
+  /** How many shards a new store has. Default 1, and 12 in a cluster. It cannot be changed later. */
   readonly shards?: number
-  /** How many replicas must have each write before it counts: 0, which does not wait, by default. */
+  /** How many replicas must have each write before it counts. Default 0: writes do not wait for replicas. */
   readonly waitReplicas?: number
-  /** After how long without an answer a command fails: by default a third of the lease, at most 5 seconds. */
+  /** How long a command may take before it fails. Default a third of the lease, at most 5 seconds. */
   readonly timeoutMs?: number
-  /** For timers; the system's by default. The store's time is the server's. */
+  /** The clock for timers. Default the system's. The store's time is always the server's. */
   readonly clock?: Clock
 }
 
-/** What only tests and benches set. */
+/** Options that only tests and benches set. */
 export interface RedisTestOptions {
-  /** Time is read from the key `clock` instead of from the server. */
+  /** Scripts read the time from the key `clock` instead of from the server. */
   readonly handTurned?: boolean
-  /** The key `shift` is added to the server's time. */
+  /** Scripts add the offset in the key `shift` to the server's time. */
   readonly shifted?: boolean
 }
 

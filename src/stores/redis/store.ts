@@ -45,12 +45,12 @@ const nowScript = luaScript({
   gives: { now: number },
 })
 
-/** All but opening and closing, which are the handle's. */
+/** All operations except opening, closing and subscribing, which belong to the handle. */
 export function operationsOn(server: Server): Omit<Store, 'open' | 'close' | 'subscribe' | 'supports'> {
   const planner = randomUUID()
   const { time } = server
 
-  /** Answers tell the store's time, which tokens go by. */
+  /** Notes the store's time in the answer, because new tokens must not be lower than it. */
   async function heard<Result extends { readonly now: number }>(answer: Promise<Result>): Promise<Result> {
     const result = await answer
     time.heard(result.now)

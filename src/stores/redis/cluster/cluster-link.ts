@@ -1,7 +1,8 @@
 /**
- * A cluster client of `@redis/client`. A client that the user brought is used as it is. Our own client is replaced when a
- * node stays unreachable: a fresh one finds the masters from the configured nodes. A client that connected while a master
- * was down would wait for that master for ever, and never learn of the replica that was promoted.
+ * Reaches a cluster over a client of `@redis/client`. A client that the user passed in is never replaced. The store's
+ * own client is replaced when a node stays unreachable: a new client finds the masters from the configured nodes. A
+ * client that connected while a master was down would wait for that master for ever, and never learn of the promoted
+ * replica.
  */
 import type { Clock } from '../../../core/clock.js'
 import { type ClientErrors, hearErrors } from '../connection/client-errors.js'
@@ -12,7 +13,7 @@ import { slotOfKey } from './slots.js'
 
 /** How many commands for one shard must fail in a row, unsent or with a broken connection, before the client is replaced. */
 const PATIENCE = 3
-/** How long commands in flight on the old connections may still be answered. */
+/** How long a replaced client stays open, so that its commands in flight can still be answered. */
 const FAREWELL_MS = 5_000
 
 export class ClusterLink implements Link {
@@ -22,11 +23,11 @@ export class ClusterLink implements Link {
   readonly #owned: boolean
   readonly #clock: Clock
   #cluster: NodeRedisCluster
-  /** By shard, because the other shards may be served meanwhile. */
+  /** Failures in a row, counted for each shard, because the other shards may work meanwhile. */
   readonly #failures = new Map<string, number>()
   #looking: Promise<boolean> | undefined
   #closed = false
-  /** Each ends a replaced client that may still have commands in flight. */
+  /** Each function closes a replaced client that may still have commands in flight. */
   readonly #farewells = new Set<() => void>()
   #subscription: Subscription | undefined
 
@@ -71,14 +72,15 @@ export class ClusterLink implements Link {
     if (this.#owned && this.#cluster.isOpen) this.#cluster.destroy()
   }
 
-  /** An error that the server answered does not count as a failure of the connection. */
+  /** Sends a command and counts failures of the connection. An error that the server answered is not such a failure. */
   async #watched<Answer>(key: string, send: (cluster: NodeRedisCluster) => Promise<Answer>): Promise<Answer> {
     try {
       const result = await send(this.#cluster)
       if (this.#failures.size > 0) this.#failures.delete(key)
       return result
     } catch (error) {
-      // The client of its node was closed, so the command was not sent. The node's successor can take it.
+      // The client has closed its connection to this node, so the command was not sent. If the client can be replaced,
+      // the command goes to the node's new master.
       if (isGivenUp(error) && (await this.#lookAgain())) return await send(this.#cluster)
       if (errorWord(error) === undefined) this.#failed(key)
       throw error
@@ -91,7 +93,7 @@ export class ClusterLink implements Link {
     if (failures >= PATIENCE) void this.#lookAgain()
   }
 
-  /** Answers whether the client was replaced. Concurrent callers share one replacement. */
+  /** Replaces the store's own client. Returns whether it was replaced. Concurrent callers share one replacement. */
   #lookAgain(): Promise<boolean> {
     if (!this.#owned || this.#closed) return Promise.resolve(false)
     this.#looking ??= this.#replaceCluster().finally(() => {
@@ -102,19 +104,19 @@ export class ClusterLink implements Link {
 
   async #replaceCluster(): Promise<boolean> {
     const former = this.#cluster
-    // No node answers: the next command that fails tries again.
+    // If no node answers, the next command that fails tries again.
     const fresh = await connectedDuplicate(former, this.#clock).catch(() => undefined)
     if (fresh === undefined) return false
     this.#cluster = fresh
     this.#failures.clear()
     this.#dismiss(former)
     if (this.#closed) fresh.destroy()
-    // Without hints, changes are only noticed later: the next replacement subscribes again, too.
+    // If this subscription fails, changes are noticed later, by polls. The next replacement subscribes again.
     else void this.#subscription?.renew()
     return !this.#closed
   }
 
-  /** Ends a replaced client once its commands in flight had time to be answered. */
+  /** Closes a replaced client after its commands in flight have had time to be answered. */
   #dismiss(cluster: NodeRedisCluster): void {
     const end = () => {
       cancel()
@@ -142,9 +144,9 @@ async function sendBoth(
   try {
     return await toMaster()
   } catch (error) {
-    // The slot may have moved: any command that is routed the usual way makes the client refresh its slots.
+    // The slot may have moved. Any command that the client routes itself makes it refresh its slot map.
     await cluster.sendCommand(key, false, ['EXISTS', key]).catch(() => {})
-    // A master that no longer has the slot has executed nothing, so a repetition is safe.
+    // MOVED means that the former master has executed nothing, so a second try is safe.
     if (errorWord(error) === 'MOVED') return toMaster()
     throw error
   }

@@ -1,8 +1,8 @@
 import type { Page } from '../../../core/store.js'
 
 /**
- * Merges the first pages of several lists into the first page of all. A list with a `next` is unknown beyond it, so the
- * merged page ends at the first `next`. Items are in the order of their places.
+ * Merges the first pages of several lists into the first page of the combined list. Nothing is known of a list beyond
+ * its `next`, so the merged page ends at the lowest `next`. `order` compares places, which are also the cursors.
  */
 export function firstOf<Item>(
   pages: readonly Page<Item>[],

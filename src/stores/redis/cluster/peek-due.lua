@@ -1,4 +1,4 @@
--- cluster/peek-due.lua: answers when the first schedules of a shard are due (peek.ts). It reserves nothing.
+-- cluster/peek-due.lua: returns when the first schedules of a shard are due (peek.ts). It only reads.
 -- Keys: schedule-due.
 local horizon = int(now + given.lookaheadMs + 1)
 local due = redis.call('ZRANGEBYSCORE', key('schedule-due'), '-inf', '(' .. horizon, 'WITHSCORES', 'LIMIT', 0, given.limit)

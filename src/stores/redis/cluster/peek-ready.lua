@@ -1,5 +1,5 @@
 -- include: runs/queues
--- cluster/peek-ready.lua: answers the first runs of a shard that are ready to be claimed (peek.ts). It reserves nothing.
+-- cluster/peek-ready.lua: returns the first runs of a shard that are ready to be claimed (peek.ts). It only reads.
 -- Keys: queue, queue-priorities, instance-claims.
 local left = {}
 for _, target in ipairs(given.targets) do left[target.name] = target.limit end

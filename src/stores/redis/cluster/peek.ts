@@ -1,6 +1,6 @@
 /**
- * Steps over several shards take what comes first in all of them together. A peek reads what comes first in each shard, and
- * answers how much to take from each, never more in all than the limit. It reserves nothing.
+ * Some operations take the first items of all shards together, at most `limit` in all. A peek reads the first items of
+ * each shard and computes how many to take from each. It reserves nothing: another instance may take them first.
  */
 
 import type { Run } from '../../../core/runs/run.js'
@@ -12,7 +12,7 @@ import endedSource from './peek-ended.lua'
 import readySource from './peek-ready.lua'
 import { type Damage, everywhere } from './shards.js'
 
-/** How many of each shard's candidates are among the lowest `limit` of all. */
+/** How many candidates of each shard are among the lowest `limit` candidates of all shards. */
 function sharesOf(candidates: readonly (readonly number[])[], limit: number): number[] {
   const all = candidates.flatMap((own, shard) => own.map((value) => ({ value, shard })))
   all.sort((one, other) => one.value - other.value || one.shard - other.shard)
@@ -21,12 +21,16 @@ function sharesOf(candidates: readonly (readonly number[])[], limit: number): nu
   return shares
 }
 
-/** Shards that are asked at the same time answer within less than this, so a larger difference is one of their clocks. */
+/**
+ * Shards that are asked concurrently answer within this time of each other. A larger difference comes from their
+ * clocks.
+ */
 const AT_ONCE_MS = 250
 
 /**
- * The earliest `next` of several shards, on the clock of the shard that is furthest ahead. Something is due by the clock of
- * its own shard: without the correction, a caller would wake too early for a shard that is behind, and ask over and over.
+ * The earliest `next` of several shards, converted to the clock of the shard that is furthest ahead. An item becomes
+ * due by the clock of its own shard. Without the conversion the caller would wake too early for a shard whose clock is
+ * behind, and poll it again and again.
  */
 export function firstNext(
   latest: number,
@@ -39,7 +43,7 @@ export function firstNext(
   return nexts.length === 0 ? undefined : Math.min(...nexts)
 }
 
-/** The same for shards that were peeked at together, which tells how far their clocks are apart. */
+/** The same for shards that were peeked at concurrently: their answers tell how far their clocks are apart. */
 export function nextOfAll(
   peeks: readonly { readonly now: number }[],
   nexts: readonly (number | undefined)[],
@@ -65,7 +69,7 @@ export interface DuePeek {
   readonly share: number
 }
 
-/** Of each shard the schedules that are due longest. */
+/** Decides how many schedules to take from each shard, so that the ones that have been due longest are taken. */
 export async function peekDue(server: Server, lookaheadMs: number, limit: number, damage: Damage): Promise<DuePeek[]> {
   const read = await everywhere(server, (shard) =>
     damage.spare(server.call(dueScript, shard, { lookaheadMs, limit }), { now: 0, dueAt: [] }),
@@ -94,14 +98,17 @@ export interface Asked {
 export interface ReadyPeek {
   readonly now: number
   readonly nextReadyAt?: number
-  /** How many runs to claim from this shard, by target and in all. */
+  /** How many runs to claim from this shard: of each target, and in all (`limit`). */
   readonly share: ReadonlyMap<string, number>
   readonly limit: number
-  /** This claim number was used before: the claim is a repetition. */
+  /** The shard has seen this claim number before, so the claim is a repetition. */
   readonly known: boolean
 }
 
-/** Of each shard the runs to claim: highest priority first, then the oldest ready instant, then the oldest run. */
+/**
+ * Decides how many runs to claim from each shard. Runs with the highest priority come first, then those that have been
+ * ready longest, then the oldest.
+ */
 export async function peekReady(
   server: Server,
   { instance, claim, limit }: { readonly instance: string; readonly claim: number; readonly limit: number },
@@ -145,11 +152,12 @@ const endedScript = luaScript({
   gives: { kept: number, oldest: listOf(number) },
 })
 
-/** How many ended runs each shard may keep, so that the newest of all are kept. */
+/** How many ended runs each shard may keep, so that the newest `maxRuns` of all shards are kept. */
 export async function peekEnded(server: Server, maxRuns: number, limit: number): Promise<number[]> {
   const counted = await everywhere(server, (shard) => server.call(endedScript, shard, { limit: 0 }))
   const tooMany = counted.reduce((sum, { kept }) => sum + kept, 0) - maxRuns
-  // A shard's present number would be too low a limit: runs that end before the pruning would push others out.
+  // Nothing has to be deleted. The limit is not the shard's current number of runs: runs that end before the prune
+  // would then push out runs that may stay.
   if (tooMany <= 0) return counted.map(() => maxRuns)
   const most = Math.min(tooMany, limit)
   const read = await everywhere(server, (shard) => server.call(endedScript, shard, { limit: most }))

@@ -1,10 +1,10 @@
 /**
- * A store is divided into shards. All keys of a shard have one hash tag, so a script can use all of them, and the shards are
- * spread over the masters of a cluster. A name decides the shard: a schedule's id that of the schedule and its runs, a lock's
- * name that of the lock.
+ * A store is divided into shards. All keys of a shard have the same hash tag, so one script can use all of them, and a
+ * cluster spreads the shards over its masters. A name decides the shard: a schedule and its runs are in the shard of
+ * the schedule's id, a lock is in the shard of its name.
  *
- * The number of shards is stored when a store is first opened and never changes: with another number, names would lead to
- * the wrong shards.
+ * The number of shards is stored when a store is first opened and never changes: with another number, the same names
+ * would lead to other shards.
  */
 import { CoalescedWrites, type CoalescedWritesOptions } from '../../../core/connection/coalesced-writes.js'
 import { BelfryError, failure } from '../../../core/errors.js'
@@ -17,7 +17,7 @@ import agreeSource from './agree-on-shards.lua'
 import { SLOTS, slotOf } from './slots.js'
 
 export const MAX_SHARDS = 256
-/** Divisible by the usual numbers of masters. */
+/** The default in a cluster: divisible by the usual numbers of masters. */
 export const CLUSTER_SHARDS = 12
 
 const agreeScript = luaScript({
@@ -30,7 +30,7 @@ const agreeScript = luaScript({
 interface Agreed {
   /** The stored number of shards. */
   readonly shards: number
-  /** Where hints are published, as scripts name it: a client may put a prefix of its own before every key. */
+  /** The channel of hints as scripts see it: a client may put a prefix of its own before every key. */
   readonly channel: string
 }
 
@@ -43,7 +43,9 @@ export async function agreeOnShards(server: Server, asked: number | undefined, u
   )
 }
 
-/** The beginnings of the keys of all shards, whose slots are spread evenly over a cluster. */
+/**
+ * The key prefix of each shard. The hash tags are chosen so that the shards' slots are spread evenly over a cluster.
+ */
 export function shardKeys(prefix: string, count: number): string[] {
   const start = slotOf('0')
   const tolerance = Math.max(Math.floor(SLOTS / count / 16), 2)
@@ -61,7 +63,7 @@ function tagNear(shard: number, wanted: number, tolerance: number): string {
   }
 }
 
-/** The shard of a name: FNV-1a with a final mix, so that names which differ only at the end are spread, too. */
+/** The shard of a name, by an FNV-1a hash. A final mixing step also spreads names that differ only at their end. */
 export function shardOf(name: string, count: number): number {
   if (count === 1) return 0
   let hash = 0x811c9dc5
@@ -70,20 +72,23 @@ export function shardOf(name: string, count: number): number {
   return (hash >>> 8) % count
 }
 
-/** The shard in a run's id. An id that the store did not issue is in no shard, and is looked for in the first. */
+/**
+ * The shard in a run's id. An id that the store did not issue has none: the lookup goes to the first shard, and finds
+ * nothing.
+ */
 export function homeOf(server: Server, run: string): number {
   const shard = runPlace(run)?.shard ?? 0
   return shard < server.shards ? shard : 0
 }
 
-/** The shard of a run's key, if that is not the run's own shard. */
+/** The shard of a run's exclusive key, or undefined if that is the run's own shard or the run has no key. */
 export function keyElsewhere(server: Server, shard: number, key: RunKey | 'unstamped' | undefined): number | undefined {
   if (key === undefined || key === 'unstamped' || server.shards === 1) return undefined
   const home = shardOf(key.name, server.shards)
   return home === shard ? undefined : home
 }
 
-/** Groups items by shard, with their places in the list. */
+/** Groups items by shard, with their positions in the list. */
 export function byShard<Item>(
   items: readonly Item[],
   shardFor: (item: Item) => number,
@@ -119,8 +124,9 @@ export async function inShards<Item, Result>(
 }
 
 /**
- * Calls for single items, of which those of the same moment share a script: what a command costs on both sides is then paid
- * once for all of them (bench `locks`, 50 in flight). They share within a shard, so that none fails because another does.
+ * Coalesces concurrent calls for single items: calls for the same shard share a script, so that the client and the
+ * server pay the cost of one command for all of them (bench `locks`, 50 in flight). Calls for different shards never
+ * share a script, so a failing shard fails only its own calls.
  */
 export function coalescedInShards<Item, Result>(
   shardFor: (item: Item) => number,
@@ -136,12 +142,15 @@ export function coalescedInShards<Item, Result>(
   }
 }
 
-/** Keeps a shard with damaged keys from keeping the others from their work. */
+/**
+ * Lets an operation over all shards continue when one shard is damaged, which means that another program has
+ * overwritten one of its keys.
+ */
 export class Damage {
   /** The error of the first damaged shard. */
   error: BelfryError | undefined
 
-  /** The answer of a shard, or a replacement if the shard is damaged. */
+  /** The answer of a shard, or `instead` if the shard is damaged. */
   async spare<Answer>(answer: Promise<Answer>, instead: Answer): Promise<Answer> {
     try {
       return await answer
@@ -152,7 +161,7 @@ export class Damage {
     }
   }
 
-  /** For the result of an operation over all shards. */
+  /** The `damage` field for the result of an operation over all shards. */
   get found(): { readonly damage?: Error } {
     return this.error === undefined ? {} : { damage: this.error }
   }

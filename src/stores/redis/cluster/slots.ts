@@ -11,7 +11,7 @@ export function slotOf(tag: string): number {
   return crc % SLOTS
 }
 
-/** The slot of a key of the store. All of them have a hash tag. */
+/** The slot of one of the store's keys, all of which have a hash tag. */
 export function slotOfKey(key: string): number {
   return slotOf(/\{([^}]+)\}/.exec(key)?.[1] ?? key)
 }

@@ -1,4 +1,4 @@
-/** The beats and renewals of the Redis store, from the beat thread: over a client of its own. */
+/** Sends the beats and lease renewals of the Redis store from the beat thread, over a client of its own. */
 
 import { systemClock } from '../../../core/clock.js'
 import type { BeatStore } from '../../../core/instances/beat-store.js'
@@ -11,7 +11,7 @@ import { openLink } from './open-link.js'
 import type { BeatStoreOptions } from './reopen.js'
 import { Server } from './server.js'
 
-/** Called by the beat thread with what `reopen` made. */
+/** The beat thread calls this with the options that `reopen` returned. */
 export function openBeatStore(options: unknown): BeatStore {
   const { client, prefix, shards, waitReplicas, timeoutMs } = options as BeatStoreOptions
   const clock = systemClock

@@ -1,4 +1,4 @@
-/** Refuses servers on which the promise cannot be kept, before anything is written there. */
+/** Refuses servers that cannot keep the store's guarantees, before anything is written to them. */
 import { failure } from '../../../core/errors.js'
 import source from './look-at-server.lua'
 import { luaScript, number, text } from './lua-script.js'
@@ -13,7 +13,7 @@ export const lookScript = luaScript({
 
 const OLDEST = [6, 2] as const
 
-/** Returns a warning if the server forgets what it has acknowledged. */
+/** Returns a warning if the server may lose writes that it has acknowledged. */
 export async function checkServer(server: Server, key: string, asCluster: boolean): Promise<string | undefined> {
   const { info, now } = await server.callAt(lookScript, key, {})
   const field = (name: string) => infoField(info, name)
@@ -34,12 +34,12 @@ export const NO_LOG =
 export const KEEP_LOG =
   'redis-cli config set appendonly yes, and the same in redis.conf; docs/redis.md has what each setting may lose'
 
-/** A server that does not say is believed. */
+/** Whether the server logs its writes to a file. A server whose INFO does not say is assumed to. */
 export function keepsLog(info: string): boolean {
   return infoField(info, 'aof_enabled') !== '0'
 }
 
-/** A field of INFO, or an empty text. */
+/** A field of INFO, or an empty text if it is missing. */
 export function infoField(info: string, name: string): string {
   return new RegExp(`^${name}:(.*?)\\r?$`, 'm').exec(info)?.[1] ?? ''
 }

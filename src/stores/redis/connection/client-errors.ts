@@ -1,4 +1,4 @@
-/** What a client said of its connections. */
+/** The connection errors that a client has emitted. */
 export interface ClientErrors {
   error?: unknown
   /** Called with each error, while the connection is being opened. */
@@ -7,7 +7,10 @@ export interface ClientErrors {
 
 const heardOf = new WeakMap<object, ClientErrors>()
 
-/** Errors of a connection reject the commands that were sent; without a listener they would also end the process. */
+/**
+ * Listens to a client's `error` events. An error also rejects the commands in flight, but without a listener it would
+ * end the process.
+ */
 export function hearErrors(client: { on(event: 'error', listener: (error: unknown) => void): unknown }): ClientErrors {
   const known = heardOf.get(client)
   if (known !== undefined) return known

@@ -1,6 +1,6 @@
 /**
- * The clients that can be brought along: `@redis/client` (and the `redis` package around it) and ioredis, single or
- * cluster. Only the few calls that are made are typed, and everything else sees them as a `Link`.
+ * The clients that a user can pass in: `@redis/client` (and the `redis` package around it) and ioredis, single or
+ * cluster. Only the methods that the store calls are typed. The rest of the store uses every client through a `Link`.
  */
 import type { Clock } from '../../../core/clock.js'
 import { failure } from '../../../core/errors.js'
@@ -12,14 +12,14 @@ import { nodeRedisLink } from './node-redis-link.js'
 /** A client of `@redis/client`. */
 export interface NodeRedis {
   readonly isOpen: boolean
-  /** False while it looks for its server. */
+  /** False while the client is reconnecting. */
   readonly isReady?: boolean
   sendCommand(args: readonly string[]): Promise<unknown>
   connect(): Promise<unknown>
   duplicate(): NodeRedis
   subscribe(channel: string, listener: (message: string) => void): Promise<unknown>
   on(event: 'error' | 'ready', listener: (error: unknown) => void): unknown
-  /** Lets the process end although it is connected, then and after every reconnection. */
+  /** Lets the process end while the client is connected, also after each reconnection. */
   unref?(): void
   destroy(): unknown
 }
@@ -42,11 +42,11 @@ export interface NodeRedisCluster {
 export interface IoRedis {
   readonly status: string
   readonly isCluster: boolean
-  /** Of one that is connected, and no cluster. */
+  /** Only a connected client that is not a cluster has it. */
   readonly stream?: { unref?(): void }
   call(command: string, args: string[]): Promise<unknown>
   connect(): Promise<unknown>
-  /** A cluster takes no such options. */
+  /** Pass `override` only for a single client: a cluster takes other arguments. */
   duplicate(override?: { readonly autoResubscribe: boolean }): IoRedis
   subscribe(channel: string): Promise<unknown>
   on(event: 'message', listener: (channel: string, message: string) => void): unknown
@@ -56,38 +56,39 @@ export interface IoRedis {
 
 export type RedisClient = NodeRedis | NodeRedisCluster | IoRedis
 
-/** What listens to a channel. */
+/** A subscription to a channel. */
 export interface Subscription {
-  /** Tries to listen over a new connection: nothing arrives over this one any more. */
+  /** Subscribes over a new connection, because nothing arrives over the current one. */
   renew(): Promise<void>
   end(): void
 }
 
-/** The one way in which the store reaches its server, or servers. */
+/** How the store reaches its server or servers. All commands go through this interface. */
 export interface Link {
   readonly isCluster: boolean
-  /** Whether a command can be made to follow another on the same connection. */
+  /** Whether two commands can be sent one after the other over the same connection. */
   readonly keepsOrder: boolean
-  /** What the client last said of its connections. */
+  /** The errors that the client has emitted. */
   readonly heard: ClientErrors
   open(): Promise<void>
   /**
-   * From now on a connection of our own keeps no process alive: a script that is done may end. What waits for an answer
-   * keeps it alive, by its timer (`Server`). Clusters have no such way, and end with `close`.
+   * From now on the store's own connection does not keep the process alive, so a script that has finished can end. A
+   * command in flight still keeps the process alive, by its timer (`Server`). Clusters cannot do this: they end with
+   * `close`.
    */
   unref(): void
-  /** Gives up opening: it may be tried again. */
+  /** Gives up connecting. `open` may be called again. */
   abandon(): void
   /** Sends a command to the server that has the key. */
   send(key: string, args: readonly string[]): Promise<unknown>
-  /** Sends two commands to the server that has the key, one behind the other on the same connection. */
+  /** Sends two commands to the server that has the key, in this order over the same connection. */
   sendBoth(key: string, first: readonly string[], second: readonly string[]): Promise<readonly [unknown, unknown]>
   /**
-   * A command for this key was not answered in time, and no other since so many such waits: the connection may be
-   * half-open.
+   * Reports that a command for this key has timed out, so that the connection may be half-open. `silences` counts such
+   * timeouts in a row, without any answer in between.
    */
   doubt(key: string, silences: number): void
-  /** Listens on a connection of its own; `gap` is called when it was lost in between. */
+  /** Subscribes over a separate connection. Calls `gap` after a reconnection, because messages may have been lost. */
   listen(channel: string, heard: (message: string) => void, gap: () => void): Promise<Subscription>
   close(): void
 }

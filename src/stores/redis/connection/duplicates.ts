@@ -1,10 +1,10 @@
-/** Duplicates of clients of `@redis/client`, single or cluster: connections that the store makes and ends itself. */
+/** Duplicates of clients of `@redis/client`, single or cluster. The store opens and closes them itself. */
 import type { Clock } from '../../../core/clock.js'
 import { inTime } from '../../../core/connection/in-time.js'
 import { hearErrors } from './client-errors.js'
 import type { Subscription } from './driver.js'
 
-/** A server may take a connection and say nothing. */
+/** The time limit for connecting: a server may accept a connection and never answer. */
 export const CONNECT_MS = 5_000
 
 interface Client {
@@ -13,7 +13,7 @@ interface Client {
   on(event: 'error', listener: (error: unknown) => void): unknown
 }
 
-/** A connected duplicate. One that does not connect in time is ended. */
+/** Returns a connected duplicate. If it does not connect in time, it is destroyed. */
 export async function connectedDuplicate<Own extends Client>(
   client: { duplicate(): Own },
   clock: Clock,
@@ -34,7 +34,10 @@ export async function connectedDuplicate<Own extends Client>(
   return fresh
 }
 
-/** Listens over a connection of its own. A new one has a gap: messages may have been lost in between. */
+/**
+ * Subscribes over a separate connection. Calls `gap` when it was replaced, because messages may have been lost
+ * meanwhile.
+ */
 export async function listening(open: () => Promise<Client>, gap: () => void): Promise<Subscription> {
   let listener = await open()
   let ended = false

@@ -1,4 +1,4 @@
-/** What can be wrong with a server, said in words that tell what to do. Redis names its errors by their first word. */
+/** Turns errors of a Redis server into messages that say what to do. The first word of a Redis error is its code. */
 import { BelfryError, type ErrorCode, failure } from '../../../core/errors.js'
 
 type Explanation = readonly [ErrorCode, string]
@@ -38,20 +38,23 @@ const EXPLANATIONS: Readonly<Record<string, Explanation>> = {
   UNBLOCKED: BUSY,
 }
 
-/** The first word of an error that came from the server. What a script ran into comes wrapped before Redis 7. */
+/**
+ * The code of an error from the server, such as `MOVED`. Before Redis 7, the code of an error inside a script is
+ * wrapped in another message.
+ */
 export function errorWord(error: unknown): string | undefined {
   const said = saidBy(error)?.message ?? ''
   const word = /^-?([A-Z]+) /.exec(said)?.[1]
   return word === 'ERR' ? (/@user_script: ?\d+: -([A-Z]+) /.exec(said)?.[1] ?? word) : word
 }
 
-/** A cluster of ioredis passes on what the last node said that it asked. */
+/** The error itself, or for a cluster of ioredis the error of the last node that it asked. */
 function saidBy(error: unknown): Error | undefined {
   if (!(error instanceof Error)) return undefined
   return 'lastNodeError' in error && error.lastNodeError instanceof Error ? error.lastNodeError : error
 }
 
-/** What waiting does not change. */
+/** Whether a retry cannot succeed. */
 export function isFinal(error: unknown): boolean {
   const said = errorWord(error)
   return said === 'WRONGPASS' || said === 'NOAUTH' || said === 'NOPERM' || isNoCluster(error) || isNoDatabase(error)
@@ -65,7 +68,7 @@ function isNoCluster(error: unknown): boolean {
   return /cluster support disabled/.test(saidBy(error)?.message ?? '')
 }
 
-/** An error of the client in our words; any other error as it is. */
+/** Converts an error of the client into a `BelfryError`. Returns any other error unchanged. */
 export function storeError(error: unknown, prefix: string): unknown {
   if (error instanceof BelfryError || error instanceof TypeError || !(error instanceof Error)) return error
   const said = errorWord(error)

@@ -1,4 +1,4 @@
-/** A client or a cluster of ioredis. */
+/** Reaches the servers over a client or a cluster of ioredis. */
 
 import { hearErrors } from './client-errors.js'
 import type { IoRedis, Link } from './driver.js'
@@ -9,7 +9,7 @@ export function ioredisLink(client: IoRedis, owned: boolean): Link {
   let current = client
   let ear: IoRedis | undefined
 
-  /** A given client stays as it is, because the app may use it, too. The store goes on with a duplicate. */
+  /** Continues with a duplicate. The client that the user passed in stays open, because the app may use it, too. */
   async function replace() {
     if (replacing) return
     replacing = true
@@ -34,7 +34,7 @@ export function ioredisLink(client: IoRedis, owned: boolean): Link {
     },
     keepsOrder: !client.isCluster,
     heard: hearErrors(client),
-    // ioredis keeps trying by itself.
+    // ioredis retries by itself, so there is nothing to give up.
     abandon: () => {},
     doubt(_, silences) {
       if (silences < PATIENCE && !owned) return
@@ -50,7 +50,8 @@ export function ioredisLink(client: IoRedis, owned: boolean): Link {
     sendBoth: (_, [one = '', ...first], [other = '', ...second]) =>
       Promise.all([current.call(one, first), current.call(other, second)]),
     async listen(channel, heard, gap) {
-      // When ioredis subscribes again by itself and is cut off once more, it throws where no caller can catch it.
+      // `autoResubscribe` is off: if the connection breaks while ioredis resubscribes by itself, it throws where no
+      // caller can catch the error.
       const listener = client.isCluster ? client.duplicate() : client.duplicate({ autoResubscribe: false })
       hearErrors(listener)
       listener.on('message', (_, message) => heard(message))
@@ -65,7 +66,7 @@ export function ioredisLink(client: IoRedis, owned: boolean): Link {
       ear = listener
       listener.on('ready', () => {
         if (client.isCluster) gap()
-        // One that is cut off is ready once more, later.
+        // If the connection breaks during this call, the next `ready` event subscribes again.
         else void listener.subscribe(channel).then(gap, () => {})
       })
       return {
@@ -82,13 +83,15 @@ export function ioredisLink(client: IoRedis, owned: boolean): Link {
   }
 }
 
-/** Each connection has a socket of its own. */
+/**
+ * Lets the process end while the client is connected. Every reconnection makes a new socket, so each is unreferenced.
+ */
 function keepNoProcess(client: IoRedis): void {
   client.stream?.unref?.()
   client.on('ready', () => client.stream?.unref?.())
 }
 
-/** A client that keeps no commands for later refuses them until then. */
+/** Waits until the client is connected. Without an offline queue, ioredis refuses commands until then. */
 async function untilReady(client: IoRedis): Promise<void> {
   if (client.status === 'wait') await client.connect()
   else if (client.status !== 'ready') {

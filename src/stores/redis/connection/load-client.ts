@@ -1,4 +1,4 @@
-/** Clients of our own, when a URL is given: of `@redis/client` or ioredis, whichever is installed. */
+/** Creates the store's own clients, for a URL: of `@redis/client` or ioredis, whichever is installed. */
 
 import { installedPackage } from '../../../core/connection/installed-package.js'
 import { urlCredentials } from '../../../core/connection/url-credentials.js'
@@ -17,18 +17,20 @@ interface IoRedisPackage {
 
 const MAX_WAIT_MS = 1_000
 
-/** Comes back soon, and for ever. */
+/** The pause before a reconnection: at most about a second. Reconnecting never stops. */
 const reconnectMs = (tries: number) => Math.min(50 * 2 ** Math.min(tries, 10), MAX_WAIT_MS) * (0.75 + Math.random() / 2)
 
-// A command that cannot be sent now fails now: its caller decides what to do. None is sent twice.
-// The store watches over the time itself: a signal for every command costs more than the rest of sending it.
+// A command that cannot be sent fails at once, so that its caller decides what to do. The client sends no command
+// twice.
+// `timeout: 0` because the store has its own time limits: an abort signal for each command costs more than the rest of
+// sending it.
 const NODE_REDIS = {
   RESP: 2,
   disableOfflineQueue: true,
   commandOptions: { timeout: 0 },
   socket: { reconnectStrategy: reconnectMs, keepAlive: true },
 }
-// In a cluster a node that cannot be reached is given up, for another may have its place: see cluster-link.ts.
+// In a cluster the client gives up an unreachable node, because a replica may have been promoted: see cluster-link.ts.
 const GIVE_UP_AFTER = 5
 const NODE = {
   ...NODE_REDIS,
@@ -38,7 +40,8 @@ const NODE = {
       tries < GIVE_UP_AFTER ? reconnectMs(tries) : new Error('this node of the cluster cannot be reached'),
   },
 }
-// Connections are made when they are needed: a node that is gone must not keep the others waiting.
+// `minimizeConnections` connects to a node when it is first needed, so that an unreachable node does not delay the
+// others.
 const NODE_REDIS_CLUSTER = {
   RESP: 2,
   minimizeConnections: true,
@@ -60,7 +63,7 @@ export function clientFor(urls: readonly string[], cluster: boolean): RedisClien
   if (nodeRedis !== undefined) {
     if (!cluster) return nodeRedis.createClient({ url, ...NODE_REDIS })
     const rootNodes = urls.map((each) => ({ url: each }))
-    // Nodes that the cluster itself names come without a user.
+    // The client learns of further nodes from the cluster, without credentials. So the defaults have them.
     return nodeRedis.createCluster({ rootNodes, ...NODE_REDIS_CLUSTER, defaults: { ...NODE, ...urlCredentials(url) } })
   }
   const ioredis = installedPackage<IoRedisPackage>('ioredis')
@@ -71,18 +74,21 @@ export function clientFor(urls: readonly string[], cluster: boolean): RedisClien
   throw failure('UNSUPPORTED', 'the Redis store needs a client for a URL: npm install @redis/client')
 }
 
-/** A client as data: the URLs of ours, or the options of a given one. */
+/**
+ * A client as data, for another thread: the URLs of the store's own client, or the options of a client that the user
+ * passed in.
+ */
 export type ClientCopy =
   | { readonly kind: 'urls'; readonly urls: readonly string[]; readonly cluster: boolean }
   | {
       readonly kind: 'node-redis' | 'ioredis'
       readonly cluster: boolean
       readonly options: Readonly<Record<string, unknown>>
-      /** Of a cluster of ioredis. */
+      /** The startup nodes, only for a cluster of ioredis. */
       readonly nodes?: unknown
     }
 
-/** A client that reaches the same server as the one that was copied. */
+/** Creates a client that reaches the same server as the copied one. */
 export function clientLike(copy: ClientCopy): RedisClient {
   if (copy.kind === 'urls') return clientFor(copy.urls, copy.cluster)
   const { cluster, options, nodes } = copy
@@ -101,7 +107,10 @@ export function clientLike(copy: ClientCopy): RedisClient {
   })
 }
 
-/** Another client's options, with how ours behave. Which protocol it speaks is its own: other options depend on it. */
+/**
+ * Combines a copied client's options with the connection behaviour of our own clients. The protocol version is the
+ * copied client's, because its other options depend on it.
+ */
 function withOurs(given: unknown, ours: typeof NODE_REDIS | typeof NODE): object {
   const options = membersOf(given)
   return { ...options, ...withoutProtocol(ours), socket: { ...membersOf(options.socket), ...ours.socket } }
@@ -120,7 +129,7 @@ const PROTOCOLS = ['redis:', 'rediss:', 'unix:']
 function checkUrl(url: unknown, option: string): void {
   const known = typeof url === 'string' && URL.canParse(url) ? new URL(url) : undefined
   if (known !== undefined && PROTOCOLS.includes(known.protocol)) return
-  // Not the whole of it: there may be a password inside.
+  // Shows only the protocol, because the URL may contain a password.
   const shown = known === undefined ? quote(url) : known.protocol
   throw failure(
     'OPTION_INVALID',

@@ -1,4 +1,4 @@
-/** That scripts and the side that calls them speak of the same things. */
+/** Scripts and the TypeScript that calls them use the same names, fields and limits. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -56,7 +56,7 @@ it('scripts name the keys of the list, and all of them', () => {
   expect([...named].sort()).toEqual(Object.keys(KEYS).sort())
 })
 
-/** All fields of a stored run: the compiler says when one is missing here. */
+/** All fields of a stored run. The compiler reports a missing one. */
 const RUN_FIELDS: Readonly<Record<keyof StoredRun, true>> = {
   ...{ state: true, waitsFor: true, skipsIfBusy: true, unconfirmed: true, isEnding: true },
   ...{ reason: true, cancelRequested: true },
@@ -81,7 +81,7 @@ const INSTANCE_FIELDS: Readonly<Record<keyof StoredInstance, true>> = {
 }
 const RECORD_FIELDS: Readonly<Record<keyof StoredRecordHead, true>> = { writtenAt: true, expiresAt: true }
 
-/** What scripts read of a variable or put into it. */
+/** The fields that scripts read from a variable or write to it. */
 function fieldsUsed(variables: string, source: string): Set<string> {
   const code = source.replace(/--.*$/gm, '')
   const made = [...code.matchAll(new RegExp(`\\b(?:${variables}) = \\{([^}]*)\\}`, 'g'))].map(([, inside]) => inside)
@@ -90,7 +90,7 @@ function fieldsUsed(variables: string, source: string): Set<string> {
 
 const everything = [...sources.values()].join('\n')
 
-// The last list has what only scripts know: it is not stored under these names.
+// The last column has the fields that exist only inside scripts and are not stored under these names.
 it.each([
   ['runs', 'run|ticket|copy', everything, RUN_FIELDS, ['number', 'rest']],
   ['locks', 'lock', everything, LOCK_FIELDS, ['name', 'isStored']],
@@ -126,6 +126,6 @@ it('results are read as their shapes say: empty lists, long numbers, and absent 
     gives: { list: [], token: 1_700_000_000_000_123 },
     woken: ['runs', 'settled'],
   })
-  // Half a character is no text, and would be refused as JSON. What only looks like one is left alone.
+  // A lone surrogate becomes U+FFFD, because cjson refuses its escape. A backslash followed by "ud800" stays as it is.
   expect(script.argument({ names: ['a\ud800b', '\\ud800', '😀'] })).toBe('{"names":["a\ufffdb","\\\\ud800","😀"]}')
 })

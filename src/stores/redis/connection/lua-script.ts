@@ -1,6 +1,7 @@
 /**
- * Scripts: one operation, a pair of files. `runs/settle.lua` is the operation; `runs/settle.ts` declares what it takes and
- * gives, by name, and calls it. A script is sent by its digest, and whole only to a server that does not know it yet.
+ * Scripts: each operation is a pair of files. `runs/settle.lua` is the operation; `runs/settle.ts` declares its
+ * parameters and results by name, and calls it. A script is sent by its digest, and as text only to a server that does
+ * not know it yet.
  */
 import { createHash } from 'node:crypto'
 import byHand from '../schema/clocks/by-hand.lua'
@@ -8,7 +9,9 @@ import serverClock from '../schema/clocks/server.lua'
 import shiftedClock from '../schema/clocks/shifted.lua'
 import start from '../schema/script.lua'
 
-/** Which clock a store goes by: the server's; for benches the server's, moved; for tests one that is turned by hand. */
+/**
+ * Which clock a store uses: the server's; for benches the server's plus an offset; for tests one that the test sets.
+ */
 export type ClockKind = 'server' | 'shifted' | 'handTurned'
 
 interface Composed {
@@ -18,19 +21,19 @@ interface Composed {
 
 export interface LuaScript<Takes, Gives> {
   readonly name: string
-  /** It changes what others rely on: replicas are waited for, if that was asked for. */
+  /** Other instances rely on what the script writes, so it waits for replicas if `waitReplicas` is set. */
   readonly writes: boolean
-  /** For each kind of clock. */
+  /** The complete script, for each kind of clock. */
   readonly composed: Readonly<Record<ClockKind, Composed>>
   readonly argument: (takes: Takes) => string
   readonly answer: (reply: unknown) => Answer<Gives>
-  /** The names that it takes and gives, for the test that compares them with the script's. */
+  /** The names of its parameters and results, for the test that compares them with the script. */
   readonly names: { readonly takes: readonly string[]; readonly gives: readonly string[] }
 }
 
 export interface Answer<Gives> {
   readonly gives: Gives
-  /** What others should look at. */
+  /** The changes to hint at, such as `runs`. */
   readonly woken: readonly string[]
 }
 
@@ -67,27 +70,27 @@ export function luaScript<Takes extends Fields, Gives extends Fields>(declared: 
 
 const ESCAPE = /\\(?:u[Dd][89A-Fa-f][0-9A-Fa-f]{2}|.)/g
 
-/** JSON escapes half a character, and cjson reads no such escape: it becomes what UTF-8 makes of it. */
+/** JSON.stringify escapes a lone surrogate, and cjson refuses that escape. It becomes U+FFFD, as in UTF-8. */
 function wellFormed(json: string): string {
   if (!json.includes('\\ud')) return json
   return json.replace(ESCAPE, (found) => (found.length > 2 ? '\ufffd' : found))
 }
 
 /**
- * The shape of a parameter or result, so that both sides go by names. Both travel as one JSON text; a shape says what it is
- * in TypeScript.
+ * The shape of a parameter or result: its TypeScript type, and how to read it. Parameters travel to the script as one
+ * JSON text, and results travel back as one.
  *
- * Lua has one kind of table: an empty list comes back as `{}`. And cjson writes 14 digits of a number, so tokens and other
- * long numbers come back as texts. `read` makes both right again.
+ * `read` repairs what Lua changes. Lua has one kind of table, so an empty list comes back as `{}`. cjson writes only 14
+ * digits of a number, so tokens and other long numbers come back as texts.
  */
 export interface Shape<Value> {
   readonly read: (answer: unknown) => Value
-  /** The names inside, for the test that compares them with the script's. */
+  /** The names of its fields, for the test that compares them with the script. */
   readonly names: readonly string[]
 }
 
 type ValueOf<S> = S extends Shape<infer Value> ? Value : never
-/** A result as a script tells it. */
+/** The type of a result as it is read. */
 export type ToldOf<S> = Told<ValueOf<S>>
 
 type Fields = Readonly<Record<string, Shape<unknown>>>
@@ -95,12 +98,12 @@ type Optional<F extends Fields> = {
   [Name in keyof F]: undefined extends ValueOf<F[Name]> ? Name : never
 }[keyof F]
 
-/** What may be undefined may be left out. */
+/** A field whose value may be undefined may be left out. */
 type Named<F extends Fields> = {
   readonly [Name in Exclude<keyof F, Optional<F>>]: ValueOf<F[Name]>
 } & { readonly [Name in Optional<F>]?: ValueOf<F[Name]> }
 
-/** An answer leaves out what there is not. */
+/** In a result, a field without a value is absent, and never undefined. */
 type Told<Value> = Value extends readonly (infer Item)[]
   ? readonly Told<Item>[]
   : Value extends object
@@ -111,7 +114,7 @@ export const text: Shape<string> = { read: String, names: [] }
 export const number: Shape<number> = { read: Number, names: [] }
 export const flag: Shape<boolean> = { read: (answer) => answer === true, names: [] }
 
-/** One of some words. */
+/** One of several words. The value is not checked. */
 export function oneOf<Word extends string>(..._words: readonly Word[]): Shape<Word> {
   return { read: (answer) => answer as Word, names: [] }
 }

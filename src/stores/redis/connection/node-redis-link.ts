@@ -1,11 +1,14 @@
-/** A client of `@redis/client`. */
+/** Reaches the server over a client of `@redis/client`. */
 import type { Clock } from '../../../core/clock.js'
 import { inTime } from '../../../core/connection/in-time.js'
 import { hearErrors } from './client-errors.js'
 import type { Link, NodeRedis, Subscription } from './driver.js'
 import { CONNECT_MS, connectedDuplicate, listening } from './duplicates.js'
 
-/** After so many silences a given client is doubted: it may only be slow, or this process was stopped. Ours reconnects at once. */
+/**
+ * After how many timeouts in a row the store gives up the connection of a client that the user passed in: the server
+ * may only be slow, or this process was suspended. The store's own client reconnects after the first.
+ */
 export const PATIENCE = 2
 
 export function nodeRedisLink(client: NodeRedis, owned: boolean, clock: Clock): Link {
@@ -13,7 +16,10 @@ export function nodeRedisLink(client: NodeRedis, owned: boolean, clock: Clock): 
   let [connecting, closed] = [false, false]
   let current = client
 
-  /** Only a connection of our own is given up: others may be waiting for theirs. */
+  /**
+   * Gets a new connection. Only the store's own client is closed: with a user's client, other code may wait for
+   * answers.
+   */
   async function connectAgain() {
     if (connecting || !current.isOpen || current.isReady === false) return
     connecting = true
@@ -22,13 +28,13 @@ export function nodeRedisLink(client: NodeRedis, owned: boolean, clock: Clock): 
       else await replace()
       await subscription?.renew()
     } catch {
-      // It was closed meanwhile.
+      // No connection could be made. The next timeout tries again.
     } finally {
       connecting = false
     }
   }
 
-  /** Again and again: one that was destroyed would never come back by itself. */
+  /** Retries until it is connected, because a destroyed client does not reconnect by itself. */
   async function reconnect() {
     for (let connected = false; !connected && !closed; ) {
       if (client.isOpen) client.destroy()
@@ -39,7 +45,7 @@ export function nodeRedisLink(client: NodeRedis, owned: boolean, clock: Clock): 
     }
   }
 
-  /** A given client stays as it is, because the app may use it, too. The store goes on with a duplicate. */
+  /** Continues with a duplicate. The client that the user passed in stays open, because the app may use it, too. */
   async function replace() {
     const fresh = await connectedDuplicate(client, clock)
     if (current !== client) current.destroy()

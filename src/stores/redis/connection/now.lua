@@ -1,2 +1,2 @@
--- connection/now.lua: the store's time (contract: now).
+-- connection/now.lua: returns the store's time (contract: now).
 return reply({ now = now })

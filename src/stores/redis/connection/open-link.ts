@@ -1,6 +1,6 @@
 /**
- * Connects within the limit of a command. A client retries a connection for ever and reports the reason only by its `error`
- * event.
+ * Connects within the time limit of a command. The client itself would retry for ever, and it reports the reason only
+ * by its `error` event.
  */
 import type { Clock } from '../../../core/clock.js'
 import { failure } from '../../../core/errors.js'
@@ -12,7 +12,7 @@ export async function openLink(link: Link, clock: Clock, timeoutMs: number, pref
   let cancel = () => {}
   const gaveUp = new Promise<never>((_, reject) => {
     cancel = clock.after(timeoutMs, () => reject(heard.error ?? silence(prefix, timeoutMs)))
-    // Some errors do not go away, such as a wrong password.
+    // Some errors stay until the configuration changes, such as a wrong password.
     heard.tell = (error) => {
       if (isFinal(error)) reject(error)
     }

@@ -1,4 +1,4 @@
-/** How another thread can reach the same Redis: by a URL, or by the options of the client that was given. */
+/** How another thread reaches the same Redis: by the URL, or by the options of the client that the user passed in. */
 import { lookup, resolveSrv } from 'node:dns'
 import { copyData } from '../../../core/connection/copied-data.js'
 import { installedPackage } from '../../../core/connection/installed-package.js'
@@ -6,7 +6,7 @@ import type { NoSource, StoreSource } from '../../../core/instances/beat-store.j
 import type { RedisClient } from './driver.js'
 import type { ClientCopy } from './load-client.js'
 
-/** What the beat thread opens Redis with. */
+/** The options with which the beat thread opens its store. */
 export interface BeatStoreOptions {
   readonly client: ClientCopy
   readonly prefix: string
@@ -28,7 +28,10 @@ export function reopen(
   }
 }
 
-/** What a connection can do without: how it comes back after a loss is the thread's own matter, and it runs no scripts. */
+/**
+ * Options that are not copied to the beat thread: its client reconnects in its own way, and uses no custom commands or
+ * caches.
+ */
 const NEEDLESS: ReadonlySet<string> = new Set([
   ...['reconnectStrategy', 'retryStrategy', 'clusterRetryStrategy', 'sentinelRetryStrategy', 'reconnectOnError'],
   ...['sentinelReconnectStrategy', 'scaleReads', 'preferredSlaves', 'lazyConnect', 'autoPipeliningIgnoredCommands'],
@@ -48,14 +51,17 @@ function copyOf(client: RedisClient): ClientCopy | NoSource {
   return { kind: isIoredis ? 'ioredis' : 'node-redis', cluster, options: value as Record<string, unknown>, nodes }
 }
 
-/** A cluster of ioredis lists the runtime's own functions for looking names up. */
+/**
+ * Drops the runtime's own DNS functions, which a cluster of ioredis lists among its options. Functions cannot be sent
+ * to a thread, and the client there uses the same defaults.
+ */
 function withoutDefaults(options: unknown): unknown {
   if (typeof options !== 'object' || options === null) return options
   const isDefault = (value: unknown) => value === lookup || value === resolveSrv
   return Object.fromEntries(Object.entries(options).filter(([, value]) => !isDefault(value)))
 }
 
-/** Where clients keep what they were made with. */
+/** Where clients keep the options that they were created with. */
 interface GivenClient {
   readonly options?: unknown
   readonly _options?: unknown

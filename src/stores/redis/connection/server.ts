@@ -1,9 +1,9 @@
 /**
- * How operations reach the server: by scripts, each the whole of a step that no other command can come between. A script that the
- * server does not know, because it is new to it or its scripts were flushed, is sent as text once.
+ * Sends operations to the server as scripts. A script runs as a whole, with no other command in between. If the server
+ * does not know a script, because it is new or the script cache was flushed, the script is sent once as text.
  *
- * A command that is not answered in time has failed, as far as this side can tell. It may still be carried out: every
- * script is safe to repeat.
+ * A command without an answer in time counts as failed. The server may still execute it later, so every script is safe
+ * to repeat.
  */
 import { setImmediate } from 'node:timers'
 import type { Clock } from '../../../core/clock.js'
@@ -21,43 +21,43 @@ export interface ServerOptions {
   readonly link: Link
   readonly prefix: string
   readonly clock: Clock
-  /** The limit that the user set for an answer. */
+  /** The time limit for an answer, if the user has set one. */
   readonly timeoutMs: number | undefined
   /** How many replicas must have a write before it counts. */
   readonly waitReplicas: number
   /** Which clock the scripts read. */
   readonly clockKind: ClockKind
-  /** Told what others should look at. */
+  /** Called with the changes that a script has reported. */
   readonly announce?: (woken: Woken) => void
 }
 
-/** A command that is not answered yet. */
+/** A command in flight. */
 interface Sent {
   readonly key: string
-  /** How many looks for late commands there had been when it was sent. */
+  /** The number of looks for late commands (`#look`) before it was sent. */
   readonly looks: number
   readonly reject: (error: unknown) => void
 }
 
 const MAX_LIMIT_MS = 5_000
 const LEAVE_EVERY_MS = 1_000
-/** How often this side looks for late commands in the time that an answer may take. */
+/** How often `#look` runs within the time limit of an answer. */
 const LOOKS_A_LIMIT = 4
 
 export class Server {
   readonly #options: ServerOptions
-  /** The beginning of the keys of each shard. */
+  /** The key prefix of each shard. Empty until the store is open. */
   #shards: readonly string[] = []
   #turn = 0
   readonly tickets = new HeldTickets()
   readonly time: StoreTime
   readonly lease = new KnownLease()
-  /** Oldest first. */
+  /** The commands in flight, oldest first. */
   readonly #inFlight = new Set<Sent>()
   #watching: (() => void) | undefined
   #looks = 0
   #leftAt = Number.NEGATIVE_INFINITY
-  /** How many timeouts happened in a row. */
+  /** How many looks in a row found a timeout, without any answer in between. */
   #silences = 0
 
   constructor(options: ServerOptions) {
@@ -73,13 +73,13 @@ export class Server {
     return this.#shards.length > 0
   }
 
-  /** Throws before the number is known: an operation over no shards would answer that nothing exists. */
+  /** Throws until the shards are known: an operation over no shards would report that nothing exists. */
   get shards(): number {
     if (this.isOpen) return this.#shards.length
     throw notOpen()
   }
 
-  /** A shard for data that can be in any of them, in turn. */
+  /** The next shard in turn, for data that may be in any shard. */
   anyShard(): number {
     this.#turn = (this.#turn + 1) % this.#shards.length
     return this.#turn
@@ -89,20 +89,23 @@ export class Server {
     this.#shards = keys
   }
 
-  /** The least that a new number of runs and versions may be, as with tokens: those that a failover lost do not come again. */
+  /**
+   * The lowest number that a new run or version may get. It follows the time that this client knows of, as tokens do,
+   * so that numbers which a failover lost are not issued again.
+   */
   numbersFrom(): number {
     return this.#options.clockKind === 'server' ? this.time.floor(0) : 0
   }
 
-  /** Stops looking for commands that are late. */
+  /** Stops the timer that looks for late commands. */
   close(): void {
     this.#watching?.()
     this.#watching = undefined
   }
 
   /**
-   * A command that has no answer after this time has failed. By default it is a third of the lease, so that a beat, claim or
-   * settlement can be repeated before the lease expires.
+   * How long a command may take. By default a third of the lease, at most 5 s, so that a beat, claim or settlement can
+   * be repeated before the lease expires.
    */
   get limitMs(): number {
     return this.#options.timeoutMs ?? Math.min(this.lease.limitMs, MAX_LIMIT_MS)
@@ -117,15 +120,15 @@ export class Server {
     return this.#call(script, this.#key(shard), takes, shard)
   }
 
-  /** Before the shards are known. */
+  /** Calls a script before the shards are known. */
   callAt<Takes, Gives>(script: LuaScript<Takes, Gives>, key: string, takes: Takes): Promise<Gives> {
     return this.#call(script, key, takes)
   }
 
   /**
-   * In a cluster a script is said to use two keys, and neither is ever there: while a slot is moved, its former master then
-   * sends the script on to the new one, which refuses it (TRYAGAIN) until the slot is its own. With one key it would carry
-   * it out, on as many keys as have arrived by then.
+   * In a cluster a script declares two keys, neither of which ever exists. While a slot is being moved, its former
+   * master then redirects the script to the new master, which refuses it (TRYAGAIN) until it owns the slot. With one
+   * key the new master would execute it, although only some of the shard's keys have arrived.
    */
   async #call<Takes, Gives>(
     script: LuaScript<Takes, Gives>,
@@ -153,7 +156,7 @@ export class Server {
     return waits ? this.#sendBoth(key, args) : this.#options.link.send(key, args)
   }
 
-  /** WAIT follows the command on the same connection, because it waits for the writes of its own connection. */
+  /** WAIT follows the command on the same connection, because it counts only the writes of its own connection. */
   async #sendBoth(key: string, args: readonly string[]): Promise<unknown> {
     const { link, waitReplicas, prefix } = this.#options
     const wait = ['WAIT', String(waitReplicas), String(Math.floor(this.limitMs / 4))]
@@ -169,7 +172,9 @@ export class Server {
     return this.#answer(key, args, false)
   }
 
-  /** The text that one command reads: `['HGET', 'runs', '17']`, with the key as scripts name it. */
+  /**
+   * Reads a text by one command, such as `['HGET', 'runs', '17']`. The key is named as in scripts, without its prefix.
+   */
   async readText(shard: number, command: readonly string[]): Promise<string | undefined> {
     const found = await this.#read(shard, command)
     return found === null || found === undefined ? undefined : String(found)
@@ -185,7 +190,10 @@ export class Server {
     return this.send(start, [command, `${start}${key}`, ...args])
   }
 
-  /** Fails when there is no answer in time. A script that the server does not know is sent again as text. */
+  /**
+   * Sends a command, and rejects if no answer comes in time. A script that the server does not know is sent again as
+   * text.
+   */
   #answer(key: string, command: readonly string[], waits: boolean, text?: string): Promise<unknown> {
     const { prefix } = this.#options
     return new Promise((resolve, reject) => {
@@ -200,7 +208,7 @@ export class Server {
           resolve(value)
         },
         (error: unknown) => {
-          // If the caller was already told that no answer came, a second try would have no one to report to.
+          // After a timeout the caller already has an error, so the script must not be sent again.
           const isAwaited = this.#inFlight.delete(sent)
           if (isAwaited && text !== undefined && isUnknownScript(error))
             return resolve(this.#answer(key, ['EVAL', text, ...command.slice(2)], waits))
@@ -220,16 +228,16 @@ export class Server {
   }
 
   /**
-   * The time without an answer is counted in looks, not read from a clock: while the event loop is blocked, commands are not
-   * sent and answers are not read, so a block counts as one look however long it lasts.
+   * Timeouts are counted in looks (`#look`), not in milliseconds. While the event loop is blocked, commands are not
+   * sent and answers are not read. So a block counts as one look, however long it lasts.
    */
   #watch(): void {
     if (this.#watching !== undefined) return
-    // The answers that arrived before the timer are read first.
+    // `setImmediate`: the answers that have already arrived are read before the look.
     this.#watching = this.#options.clock.after(this.limitMs / LOOKS_A_LIMIT, () => setImmediate(() => this.#look()))
   }
 
-  /** Fails the commands that have been without an answer for too many looks. */
+  /** Fails the commands that have been in flight for more than `LOOKS_A_LIMIT` looks. */
   #look(): void {
     if (this.#watching === undefined) return
     this.#watching = undefined

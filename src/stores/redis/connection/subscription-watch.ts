@@ -1,14 +1,15 @@
 /**
- * Watches over the connection that listens for hints. It sends nothing, so it would never notice that nothing arrives over
- * it any more. When it has been quiet for a while, this process publishes a word on the channel, and if that is not heard
- * either, the connection is replaced. Others' words count as well, so among many processes few have to speak.
+ * Detects a subscription that is half-open. Its connection sends nothing, so it would never notice that nothing arrives
+ * any more. After a quiet period this process publishes a test message on the channel. If that does not arrive either,
+ * the connection is replaced. Messages of other processes count as well, so among many processes only a few have to
+ * publish.
  */
 import { type Clock, NO_ALARM, setAlarm } from '../../../core/clock.js'
 
 export interface SubscriptionWatchOptions {
   readonly clock: Clock
   readonly publish: () => void
-  /** Told that nothing was heard. */
+  /** Called when no message has arrived, not even the test message. */
   readonly onSilence: () => void
 }
 
@@ -24,7 +25,7 @@ export class SubscriptionWatch {
     this.#options = options
   }
 
-  /** Something arrived. */
+  /** Must be called for each message that arrives. */
   heard(): void {
     this.#heard = true
   }
@@ -46,7 +47,7 @@ export class SubscriptionWatch {
     })
   }
 
-  /** It keeps no process alive, as the connection does not. */
+  /** The timer does not keep the process alive, just as the subscription does not. */
   #later(delayMs: number, then: () => void): void {
     this.#alarm.close()
     this.#alarm = setAlarm(this.#options.clock, delayMs, then)

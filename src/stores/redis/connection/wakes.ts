@@ -1,7 +1,7 @@
 /**
- * Hints. Changes through this handle are hinted at here at once, and to the other processes by PUBLISH, at most every
- * few milliseconds for everything that happened in between. A lock that is handed to a waiter is published by the script
- * itself, at once and with the holder's name (locks/pass-on.lua): no other waiter has to look.
+ * Hints at changes. A change through this handle wakes its own listeners at once. Other processes are woken by PUBLISH,
+ * at most every 10 ms, with all changes since the last message. When a lock is handed to a waiter, the script itself
+ * publishes the holder's name at once (locks/pass-on.lua), so that no other waiter has to look.
  */
 import type { Clock } from '../../../core/clock.js'
 import type { Wake, WakeListener } from '../../../core/store.js'
@@ -10,7 +10,10 @@ export const EVERYTHING: Woken = ['schedules', 'runs', 'leases', 'attempts', 'se
 
 export type Woken = readonly Wake[]
 
-/** A message on the channel, as JSON: what a process has changed, a lock that was handed over, or a test of the connection. */
+/**
+ * A message on the channel, as JSON: the changes of a process, a lock that was handed over, or a test of the
+ * connection.
+ */
 export type Hint =
   | { readonly from: string; readonly woken: Woken }
   | { readonly holder: string }
@@ -31,7 +34,7 @@ export class Wakes {
     this.#publish = publish
   }
 
-  /** Something was changed through this handle. */
+  /** Must be called after each change through this handle. */
   announce = (woken: Woken): void => {
     if (woken.length === 0) return
     if (this.#local.size === 0) queueMicrotask(() => this.#tell())
@@ -42,20 +45,20 @@ export class Wakes {
     if (this.#resting === undefined) this.#send()
   }
 
-  /** Something was changed by another process. */
+  /** Must be called when a message reports changes of another process. */
   heard(woken: Woken): void {
     for (const wake of woken) {
       for (const listener of [...this.#listening]) listener(wake)
     }
   }
 
-  /** A lock was handed to a holder, which may wait in this process. */
+  /** Must be called when a message names a new holder, which may wait in this process. */
   handedTo(holder: string): void {
     for (const listener of [...this.#listening]) listener('leases', holder)
   }
 
   subscribe = (listener: WakeListener): (() => void) => {
-    // Each subscription is its own, even of the same function.
+    // A new function for each call, so that the same listener can subscribe twice.
     const own: WakeListener = (wake, holder) => listener(wake, holder)
     this.#listening.add(own)
     return () => {

@@ -1,9 +1,11 @@
 -- include: locks/pass-on
--- instances/beat.lua: an instance proves life, and says what it runs (contract: instances.beat).
+-- instances/beat.lua: an instance renews its lease, and lists the attempts that it runs (contract: instances.beat).
 --
--- What runs under its name and is not in its list never arrived, if the claim that started it was answered: it goes back to
--- ready. What is in its list and does not run under its name is lost to it. Keys: instance, instances, instance-running,
--- instance-claims, and those of each run. Reply lost: the next beat says the same.
+-- The store may have a run as running on this instance although the beat does not list it. If the claim that started
+-- the run was answered or has failed, the run never reached the instance: it becomes ready again. The other way round,
+-- an attempt that the beat lists but that no longer runs on this instance is returned as lost.
+-- Keys: instance, instances, instance-running, instance-claims, and those of each run. Reply lost: the next beat
+-- returns the same.
 local instance = instances.load(given.instance)
 if not instance or instance.dead then return reply({ now = now, alive = false }) end
 

@@ -18,10 +18,10 @@ const beatScript = luaScript({
   gives: { now: number, alive: flag, lost: listOf(text), cancel: listOf(text), lastBeatAt: maybe(number) },
 })
 
-/** The beat goes to every shard. An instance that one of them declared dead is dead. */
+/** Sends the beat to every shard. An instance that one shard has declared dead is dead. */
 export async function beatInstance(server: Server, request: BeatRequest): Promise<BeatResult> {
   const { instance, leaseMs, claimsSettled } = request
-  // A shard knows an attempt by its run, or by the ticket that stands for it.
+  // The run's shard knows an attempt by its run. The key's shard knows it by the ticket that represents the run.
   const listed = request.attempts.flatMap((attempt) => {
     const { run, token } = attempt
     const own = { run, token, shard: homeOf(server, run), number: runPlace(run)?.number ?? run }

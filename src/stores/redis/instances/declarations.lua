@@ -1,5 +1,6 @@
--- instances/declarations.lua: the sets that an app's instances declare (contract: instances.declarations).
--- Keys: declared-sets, declared-alive. It only looks.
+-- instances/declarations.lua: returns the sets of schedules that an app's instances declare (contract:
+-- instances.declarations).
+-- Keys: declared-sets, declared-alive. It only reads.
 local sets, alive, found = redis.call('HGETALL', key('declared-sets', given.app)), {}, {}
 local seen = redis.call('HGETALL', key('declared-alive', given.app))
 for at = 1, #seen, 2 do alive[seen[at]] = tonumber(seen[at + 1]) end

@@ -1,4 +1,4 @@
-/** The sets of schedules that an app's instances declare, in the first shard. */
+/** The sets of schedules that an app's instances declare. All are in the first shard. */
 import type { DeclaredSet } from '../../../core/store.js'
 import { listOf, luaScript, named, number, text } from '../connection/lua-script.js'
 import type { Server } from '../connection/server.js'

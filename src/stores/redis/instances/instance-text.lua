@@ -1,5 +1,5 @@
--- How scripts read and write an instance's text. The layout is in instances/instance-codec.ts: they use its first line as
--- a table, and carry the second one unread (`info`).
+-- Reads and writes the texts of instances. The layout is in instances/instance-codec.ts: scripts use the first line as
+-- a table, and keep the second one as unparsed text (`info`).
 local instances = {}
 whenUsed(instances, function()
   local known = {}
@@ -26,7 +26,7 @@ whenUsed(instances, function()
     instance.info = info
   end
 
-  -- Notes that an instance with this set of declarations has proved life, if the set was declared.
+  -- If the instance's set of schedules was declared, records that an instance with this set is alive now.
   function instances.noteDeclarations(instance)
     local app, set = instance.app, instance.declarations
     if app and set and redis.call('HEXISTS', key('declared-sets', app), set) == 1 then
@@ -39,13 +39,14 @@ whenUsed(instances, function()
     return instance ~= nil and not instance.dead and instance.expiresAt > now
   end
 
-  -- When the lease of what an instance runs is over: at once, if it is not known any more.
+  -- When the lease of the runs of an instance expires. For an unknown instance it has expired.
   function instances.expiresAt(id)
     local instance = instances.load(id)
     return instance and instance.expiresAt or 0
   end
 
-  -- The same for its tickets. A key outlives the lease of a run in another shard, whose beat may have come a moment later.
+  -- The same for the instance's tickets, a tenth of the lease later. A ticket's run is in another shard, which may have
+  -- received the beat a moment later, and the key must not be free before the run's lease has expired there.
   function instances.ticketsExpireAt(id)
     local instance = instances.load(id)
     return instance and instance.expiresAt + (instance.expiresAt - instance.beatAt) / 10 or 0

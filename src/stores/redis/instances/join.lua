@@ -1,6 +1,6 @@
 -- include: instances/instance-text
--- instances/join.lua: an instance takes part from now on (contract: instances.join). One that lives already is extended.
--- Keys: instance, instances, instance-claims, jobs, declared-alive. Reply lost: joining again extends it.
+-- instances/join.lua: an instance joins (contract: instances.join). If it is alive already, its lease is extended.
+-- Keys: instance, instances, instance-claims, jobs, declared-alive. Reply lost: joining again extends the lease.
 local instance = instances.load(given.instance)
 if not instance or instance.dead then
   instance = { claimsSettled = -1, joinedAt = now, info = given.info }

@@ -19,7 +19,7 @@ const joinScript = luaScript({
   gives: { now: number },
 })
 
-/** Joins in every shard, because each shard decides by its own beats which instances live. */
+/** Joins in every shard, because each shard decides by the beats that it has received which instances are alive. */
 export async function joinInstance(
   server: Server,
   info: InstanceInfo,

@@ -1,4 +1,5 @@
--- instances/list.lua: the texts of all instances (contract: instances.list). Keys: instances, instance. It only looks.
+-- instances/list.lua: returns the texts of all instances (contract: instances.list). Keys: instances, instance. It only
+-- reads.
 local texts = {}
 for _, id in ipairs(redis.call('ZRANGE', key('instances'), 0, -1)) do
   local text = redis.call('GET', key('instance', id))

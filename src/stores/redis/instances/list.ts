@@ -1,4 +1,4 @@
-/** Instances and jobs. All shards know them; the first is asked. */
+/** Lists instances and jobs. Every shard has all of them, so only the first is asked. */
 import type { Instance, JobInfo } from '../../../core/instances/instance.js'
 import { listOf, luaScript, text } from '../connection/lua-script.js'
 import type { Server } from '../connection/server.js'

@@ -1,36 +1,40 @@
 -- include: locks/pass-on
--- locks/acquire.lua: takes permits of locks (contract: leases.acquire).
+-- locks/acquire.lua: acquires permits of locks (contract: leases.acquire).
 --
--- The protocol of all locks, of users and of runs' keys alike. One rule decides: a lease is its holder's until its time is
--- over AND another holder took it.
+-- The protocol of all locks, of users' locks and of runs' keys alike. One rule decides: a lease belongs to its holder until it
+-- has expired AND another holder has taken it.
 --
---            acquire                    release, or taken by the next
+--            acquire                    release, or taken over
 --   free ───────────────► held ◄──────────────────────────────┐
 --    ▲                     │ │                                 │
---    │ release, nobody     │ └─ time is over ─► expired ───────┤ renew: held by the same holder again
---    │ waits               │                      │            │
+--    │ release without     │ └─ it expires ───► expired ───────┤ renew: held by the same holder again
+--    │ a waiter            │                      │            │
 --    └─────────────────────┤                      └─ acquire ──┘ by another: the old token is stale
 --                          │
---                          └─ release, a waiter is there ─► handed off to the oldest waiter (pass-on.lua)
+--                          └─ release with a waiter ─► handed off to the oldest waiter (pass-on.lua)
 --
---   A caller that finds no permit waits for one: it has a place in lock-waiters for `waitMs`, and keeps it by asking again.
---   handed off: the lease lasts until the waiter's place would have expired; asking again makes it last its full time.
+-- A caller that gets no permit waits for one. It has a place in lock-waiters for `waitMs`, and keeps the place by
+-- asking again. A lease that is handed off expires when the waiter's place would have. When the waiter asks again, the
+-- lease is extended to its full time.
 --
--- - Two ask at once: scripts run one after the other, so the first takes the permit and the second finds it busy.
--- - A holder stalls past its time and comes back: if nobody took the lease, it renews and goes on. If somebody did, its line
---   is gone, and renew, release and (for a run) settle are refused.
--- - A holder dies: nothing has to notice. The next that asks takes its place, with a higher token.
+-- - Two callers ask at once: scripts run one after the other, so the first takes the permit and the second finds it
+--   busy.
+-- - A holder stalls past its expiry and comes back: if no other holder has taken the lease, it renews and continues.
+--   Otherwise its entry is gone, and renew, release and (for a run) settle are refused.
+-- - A holder dies: nothing has to notice. The next caller takes its permit, with a higher token.
 -- - A waiter dies: its place expires, and with it a lease that was handed to it meanwhile.
--- - The reply is lost: asking again with the same holder finds the lease its own, or its place kept.
--- - A failover loses the last writes: the lease may be given to another while its holder still trusts it, until its next
---   renewal fails. The new token is higher all the same, by the clock and by what clients have seen.
+-- - The reply is lost: when the same holder asks again, it finds that it has the lease, or still has its place.
+-- - A failover loses the last writes: another holder may get the lease while the first still trusts it, until its next
+--   renewal fails. The new token is higher all the same, because tokens also follow the clock and the tokens that
+--   clients have seen.
 --
 -- Keys: lock (text, see lease-codec.ts), lock-names, lock-waiters, lock-waiter-terms, lock-blocked.
 
--- A place with this part of its time left is not written again: waiters ask often.
+-- A place that has at least this part of its time left is not written again, because waiters ask often.
 local FRESH_PLACE = 2 / 3
 
--- The holder's own lease, extended. A run's lease lasts as long as its instance's.
+-- Extends the lease that the holder already has. A run's lease is left as it is: it lasts as long as its instance's
+-- lease.
 local function extendOwn(lock, asked)
   local own = permits.leaseOf(lock, asked.holder)
   if not own or own.released then return nil end

@@ -1,4 +1,4 @@
-/** Taking locks. `acquire.lua` opens with the protocol. */
+/** Acquires locks. `acquire.lua` begins with the protocol. */
 import type { AcquireRequest, AcquireResult } from '../../../core/locks/lease.js'
 import { coalescedInShards, shardOf } from '../cluster/shards.js'
 import { listOf, luaScript, maybe, named, number, text } from '../connection/lua-script.js'
@@ -11,7 +11,7 @@ const acquireScript = luaScript({
   source,
   writes: true,
   takes: {
-    /** The highest of all that ask together. */
+    /** The highest floor of all requests in the call. */
     floor: number,
     requests: listOf(
       named({ name: text, holder: text, ttlMs: number, permits: number, instance: maybe(text), waitMs: number }),
@@ -19,12 +19,12 @@ const acquireScript = luaScript({
   },
   gives: {
     now: number,
-    /** The lease of each that has the lock, otherwise when the lock may be free. */
+    /** For each request its lease, or when the lock may become free. */
     results: listOf(named({ lease: maybe(toldLease), busyUntil: maybe(number) })),
   },
 })
 
-/** While one script is carried out, the next is put together. */
+/** Several scripts are in flight, so that the next one is composed while the server executes one. */
 export const SHARING = { maxItems: 12, atOnce: 4 }
 
 export function acquisitions(server: Server): (request: AcquireRequest) => Promise<AcquireResult> {

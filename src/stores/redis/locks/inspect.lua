@@ -1,5 +1,5 @@
 -- include: locks/permits
--- locks/inspect.lua: the leases of some names now (contract: leases.inspect). Keys: lock. It only looks.
+-- locks/inspect.lua: returns the unexpired leases of some names (contract: leases.inspect). Keys: lock. It only reads.
 local leases = {}
 for _, name in ipairs(given.names) do
   for _, lease in ipairs(permits.of(name).holders) do

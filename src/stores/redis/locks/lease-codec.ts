@@ -4,22 +4,22 @@
  *     {"lastToken":"1700000000000123","waiters":true,"holders":[
  *       {"holder":"3b1c:7","token":"1700000000000123","acquiredAt":1700000000000,"expiresAt":1700000030000,"instance":"3b1c"}]}
  *
- * Who waits is in `lock-waiters:<name>`, in order. `lock-waiter-terms:<name>` has the terms of each, by holder (`StoredTerms`).
- * Only scripts read and write them: the lock by `permits.lua`, the terms by `acquire.lua` and `pass-on.lua`. They answer with
- * leases in the same fields.
+ * `lock-waiters:<name>` has the waiting holders, oldest first. `lock-waiter-terms:<name>` has the terms of each, by holder
+ * (`StoredTerms`). Only scripts read and write these keys: the lock by `permits.lua`, the terms by `acquire.lua` and
+ * `pass-on.lua`. They return leases with the same fields.
  */
 
 import type { Lease } from '../../../core/locks/lease.js'
 import { flag, maybe, named, number, type ToldOf, text } from '../connection/lua-script.js'
 import { runId } from '../runs/run-codec.js'
 
-/** Tokens are texts, because cjson writes 14 digits of a number. */
+/** Tokens are texts, because cjson writes only 14 digits of a number. */
 export interface StoredLock {
-  /** The newest token that was given under this name. */
+  /** The newest token that was issued under this name. */
   readonly lastToken: string
-  /** Locks wait for it. */
+  /** Callers of `acquire` wait for a permit. */
   readonly waiters?: true
-  /** Runs wait for it. */
+  /** Runs wait for a permit. */
   readonly runs?: true
   readonly holders: readonly StoredLease[]
 }
@@ -28,21 +28,21 @@ export interface StoredLease {
   readonly holder: string
   readonly token: string
   readonly acquiredAt: number
-  /** Absent for the attempt of a run, which lasts as long as its instance's lease. */
+  /** Absent for a run's attempt: its lease lasts as long as the lease of its instance. */
   readonly expiresAt?: number
-  /** It was released before its minimum hold was over, and stays until then. */
+  /** The holder released it before its minimum hold was over. The lease stays until then. */
   readonly released?: true
   readonly instance?: string
-  /** The holder is an attempt of this run. */
+  /** The run whose attempt is the holder. */
   readonly run?: string
 }
 
-/** What a waiter asks for, and until when its place counts. */
+/** What a waiter has asked for, and until when its place in the queue is valid. */
 export interface StoredTerms {
   readonly ttlMs: number
   readonly permits: number
   readonly instance?: string
-  /** The lowest token that it may be given, as text. */
+  /** The lowest token that the waiter may get, as text. */
   readonly floor: string
   readonly placeUntil: number
 }

@@ -1,4 +1,4 @@
-/** Leases: of one name, and all in order of name. */
+/** Lists leases: of one name, or all in order of name. */
 
 import { checkPageLimit } from '../../../core/checks/page-limit.js'
 import type { Lease } from '../../../core/locks/lease.js'
@@ -35,7 +35,7 @@ interface LeaseQuery {
   readonly limit: number
 }
 
-/** In order of name and holder. The index may still have names without holders. */
+/** All leases, in order of name and holder. The index may still have names that have no holder any more. */
 export async function listLeases(server: Server, query: LeaseQuery): Promise<Page<Lease>> {
   checkPageLimit(query.limit)
   const pages = await everywhere(server, (shard) => listShard(server, shard, query))

@@ -1,7 +1,8 @@
 -- include: cluster/tickets/requests
 -- include: runs/transitions
--- The only place that gives a freed permit to the next: a name's permits to the locks and then the runs that wait for it, a
--- schedule to the oldest of its waiting runs. Every script that frees something ends with `commit`.
+-- The only place that passes on what became free. A free permit goes to the callers that wait for the lock, then to the
+-- runs that wait for the key. The turn of a schedule goes to the oldest of its waiting runs. Every script that frees
+-- something ends with `commit`.
 local passOn = {}
 whenUsed(passOn, function()
   function passOn.dropWaiter(lock, holder)
@@ -9,8 +10,9 @@ whenUsed(passOn, function()
     return redis.call('ZREM', key('lock-waiters', lock.name), holder) == 1
   end
 
-  -- Gives free permits to the locks that wait, oldest first, and tells each of them. A lease lasts until the waiter's place
-  -- would have expired: only asking again proves that the waiter still lives. Places that have expired are gone.
+  -- Grants free permits to waiting callers, oldest first, and publishes a hint to each. Such a lease lasts until the
+  -- caller's place would have expired, because only asking again proves that the caller is still alive. Expired places
+  -- are removed.
   function passOn.toLocks(lock)
     while lock.waiters do
       local holder = redis.call('ZRANGE', key('lock-waiters', lock.name), 0, 0)[1]
@@ -31,8 +33,8 @@ whenUsed(passOn, function()
     end
   end
 
-  -- Makes as many waiting runs ready as there are free permits, oldest first. One that waits behind an older run which is
-  -- ready and not claimed yet stays where it is: it could not start.
+  -- Makes as many waiting runs ready as there are free permits, oldest first. A run keeps waiting while an older run of
+  -- the key is ready and not claimed yet, because it may not start before that one.
   function passOn.toRuns(lock)
     if not lock.runs then return end
     keyLine.ripen(lock.name)
@@ -55,14 +57,14 @@ whenUsed(passOn, function()
     end
   end
 
-  -- Locks come before runs: their callers are waiting for the answer.
+  -- Callers of `acquire` come before runs, because they wait for a reply.
   function passOn.permitsOf(lock)
     passOn.toLocks(lock)
     passOn.toRuns(lock)
     if not lock.waiters and not lock.runs then redis.call('SREM', key('lock-blocked'), lock.name) end
   end
 
-  -- When all unfinished runs of a schedule wait, the oldest becomes ready.
+  -- Makes the oldest waiting run of a schedule ready, if none of its runs is due, running or between attempts.
   function passOn.turnOf(schedule)
     local number = overlap.firstWaiting(schedule)
     if not number or overlap.firstEngaged(schedule) then return end
@@ -71,7 +73,7 @@ whenUsed(passOn, function()
   end
 end)
 
--- Ends a script: passes on what it freed, as long as that frees more, and writes what it changed.
+-- Ends a script. Passes on what it has freed, repeatedly, because passing on may free more. Then writes all changes.
 local function commit()
   repeat
     local locks = isUsed(permits) and permits.takeFreed() or {}

@@ -1,13 +1,14 @@
 -- include: instances/instance-text
 -- include: runs/loaded-runs
--- Permits of a name: who has one, until when, and what a new holder is given. Locks of users and keys of runs are the same.
--- The layout of a lock's text is in locks/lease-codec.ts. In a script, the lock also has its `name` and whether it `isStored`.
+-- Permits of a name: who holds one, until when, and how a new holder gets one. Users' locks and runs' keys are the same
+-- thing. The layout of a lock's text is in locks/lease-codec.ts. In a script, the lock also has its `name`, and
+-- `isStored` if its text exists.
 --
--- A holder whose time is over is not counted, but it stays until another takes its place, and may renew until then. If
--- it was a run's attempt, that run is fenced in the same step. Lock time is compared with the clock. The text itself
--- expires a day after the last lease, which only keeps the store tidy.
+-- An expired lease no longer counts, but it stays until another holder takes its place, and can be renewed until then.
+-- If the expired holder was a run's attempt, the script that takes the place also fences that run. Scripts compare
+-- leases with the clock. The Redis expiry of the whole text, a day after its last lease, only removes unused texts.
 local permits = {}
--- runs/transitions.lua fills it: a permit that is taken from a run ends that run's attempt.
+-- Filled in by runs/transitions.lua. Needed here because revoking the permit of a run ends its attempt.
 local transitions = {}
 whenUsed(permits, function()
   local DAY_MS = 86400000
@@ -30,14 +31,14 @@ whenUsed(permits, function()
     changed[#changed + 1] = lock
   end
 
-  -- A permit may have become free: pass-on.lua gives it to the next before the script ends.
+  -- Notes that a permit of this name may have become free. pass-on.lua passes it on before the script ends.
   function permits.mayBeFree(name)
     if isFreed[name] then return end
     isFreed[name] = true
     freed[#freed + 1] = name
   end
 
-  -- The locks that may have a free permit, and that locks or runs wait for.
+  -- Returns the noted locks that callers or runs wait for, and clears the notes.
   function permits.takeFreed()
     local waitedFor = {}
     for _, name in ipairs(freed) do
@@ -48,7 +49,8 @@ whenUsed(permits, function()
     return waitedFor
   end
 
-  -- A ticket stands for a run of another shard: its number has that shard behind it.
+  -- Whether a number is a ticket's. A ticket represents a run of another shard: its number is the run's 16 digits, a
+  -- `t` and that shard.
   function permits.isTicket(number) return #number > 16 end
 
   function permits.expiresAt(lease)
@@ -57,7 +59,7 @@ whenUsed(permits, function()
     return instances.expiresAt(lease.instance)
   end
 
-  -- A lease as it is answered: a run's has its instance's time.
+  -- A lease as scripts return it. The lease of a run's attempt expires with its instance's lease.
   function permits.tell(lease)
     if not lease.run then return lease end
     return { holder = lease.holder, token = lease.token, acquiredAt = lease.acquiredAt, expiresAt = permits.expiresAt(lease),
@@ -97,13 +99,13 @@ whenUsed(permits, function()
     permits.mayBeFree(lock.name)
   end
 
-  -- Takes a permit from its holder. `died`: its time is over.
+  -- Takes a permit from its holder. `died`: its lease has expired.
   function permits.revoke(lock, lease, died)
     local run = lease.run and runs.load(lease.run)
     if run then transitions.takeOver(run, died) else permits.remove(lock, lease) end
   end
 
-  -- Removes leases that have run out, the oldest first, until there is room for one more.
+  -- Revokes expired leases until there is room for one more, beginning with the one that expired first.
   function permits.makeRoom(lock, limit)
     while #lock.holders >= limit do
       local first = lock.holders[1]
@@ -115,10 +117,11 @@ whenUsed(permits, function()
     end
   end
 
-  -- Tokens only grow, whatever was lost: by the last of the name, the clock, and what the client has seen.
+  -- Tokens only increase, even after a failover: above the last token of the name, and not below the clock or what the
+  -- client has seen.
   function permits.nextToken(last, floor) return int(math.max(last + 1, clock.nowUs, floor)) end
 
-  -- The caller has seen that the lock is not busy.
+  -- The caller must have checked that the lock is not busy.
   function permits.grant(lock, limit, lease)
     permits.makeRoom(lock, limit)
     lock.lastToken = lease.token

@@ -1,9 +1,10 @@
 -- include: locks/pass-on
--- locks/release.lua: gives leases, or places in the queue, back (contract: leases.release).
+-- locks/release.lua: releases leases, and gives up places in the waiter queue (contract: leases.release).
 --
--- Each only ever removes the holder's own lease: one that comes twice, or late, finds nothing. A lease that was held for less
--- than its minimum stays until then, and nobody holds it. Keys: lock, lock-waiters, lock-waiter-terms.
--- Reply lost: the repetition answers false, as for a lease that another holder took.
+-- A request only ever removes the holder's own lease, so a repeated or late one finds nothing. A lease that was held
+-- for less than its minimum stays until then, marked as released: it can be neither renewed nor acquired. Keys: lock,
+-- lock-waiters, lock-waiter-terms.
+-- Reply lost: the repetition returns false, as for a lease that another holder has taken.
 local results = {}
 for at, asked in ipairs(given.requests) do
   local lock = permits.of(asked.name)

@@ -1,4 +1,4 @@
-/** Giving locks back. `pass-on.lua` hands them to the next. */
+/** Releases locks. `pass-on.lua` hands them to the next waiter. */
 import type { ReleaseRequest } from '../../../core/locks/lease.js'
 import { coalescedInShards, shardOf } from '../cluster/shards.js'
 import { flag, listOf, luaScript, named, number, text } from '../connection/lua-script.js'

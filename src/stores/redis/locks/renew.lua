@@ -1,7 +1,8 @@
 -- include: locks/pass-on
--- locks/renew.lua: extends leases, expired ones too while no other holder took them (contract: leases.renew).
+-- locks/renew.lua: extends leases, also expired ones that no other holder has taken (contract: leases.renew).
 --
--- Keys: lock. Answers false for each that is no longer the holder's with that token. Reply lost: asking again extends again.
+-- Keys: lock. Returns false for each lease that the holder no longer has with the given token. Reply lost: a repetition
+-- extends it again.
 local leases = {}
 for at, asked in ipairs(given.requests) do
   local lock = permits.of(asked.name)

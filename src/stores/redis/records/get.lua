@@ -1,3 +1,3 @@
 -- include: records/record-text
--- records/get.lua: one record (contract: records.get). It only looks.
+-- records/get.lua: returns one record (contract: records.get). It only reads.
 return reply({ text = records.live(given.kind, given.id) })

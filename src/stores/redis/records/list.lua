@@ -1,6 +1,6 @@
 -- include: records/record-text
--- records/list.lua: the records of a kind, in order of id (contract: records.list). It passes over what has expired and is
--- not forgotten yet. It only looks.
+-- records/list.lua: returns the records of a kind, in order of id (contract: records.list). Leaves out records that
+-- have expired and are not deleted yet. It only reads.
 local command, last = 'ZRANGEBYLEX', '+'
 if given.backwards then command, last = 'ZREVRANGEBYLEX', '-' end
 local found, from = {}, given.from

@@ -1,11 +1,11 @@
 /**
- * The stored layout of a record, as the hash `record:<kind>` has it by id: a line of JSON with when it was written and when it
- * expires, then its body.
+ * The stored layout of a record, which is in the hash `record:<kind>` under its id: a line of JSON with when it was written
+ * and when it expires, then its body.
  *
  *     {"writtenAt":1700000000000,"expiresAt":1700000060000}
  *     {"caller":"ci","action":"schedule.put",…}
  *
- * Scripts write it by `record-text.lua`.
+ * Scripts read and write it by `record-text.lua`.
  */
 import type { Json } from '../../../core/checks/json.js'
 import type { StoredRecord } from '../../../core/records/record.js'

@@ -1,10 +1,11 @@
--- Records are few, and all in the first shard. Keys: record:<kind>, a hash of texts by id; record-ids:<kind>, the ids in
--- their order; record-expiry, what expires, by when. The layout of a text is in records/record-codec.ts.
+-- Reads and writes records. They are few, so all are in the first shard. Keys: record:<kind>, a hash of texts by id;
+-- record-ids:<kind>, the ids in order; record-expiry, the records that expire, scored by when. The layout of a text is
+-- in records/record-codec.ts.
 local records = {}
 whenUsed(records, function()
   local function expiryOf(kind, id) return cjson.encode({ kind, id }) end
 
-  -- The text of a record that has not expired.
+  -- Returns the text of a record, or nil if it does not exist or has expired.
   function records.live(kind, id)
     local text = redis.call('HGET', key('record', kind), id)
     if not text then return nil end

@@ -1,4 +1,4 @@
-/** Records are few, and all in the first shard. */
+/** Reads and writes records. They are few, so all are in the first shard. */
 import { checkPageLimit } from '../../../core/checks/page-limit.js'
 import { checkRecordName, type RecordQuery, type RecordWrite, type StoredRecord } from '../../../core/records/record.js'
 import type { Page, RecordPutResult } from '../../../core/store.js'

@@ -1,5 +1,6 @@
 -- include: records/record-text
--- records/remove.lua: forgets a record (contract: records.remove). Reply lost: the repetition answers that there was none.
+-- records/remove.lua: deletes a record (contract: records.remove). Reply lost: a repetition returns that there was
+-- none.
 local removed = records.live(given.kind, given.id) ~= nil
 records.forget(given.kind, given.id)
 return reply({ removed = removed })

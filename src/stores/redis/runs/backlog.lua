@@ -1,5 +1,5 @@
--- runs/backlog.lua: what could start now, for each target and priority (contract: runs.backlog). Redis counts a stretch of a
--- sorted set without going through it, so all that is due is counted. Keys: queue-targets, queue-priorities, queue.
+-- runs/backlog.lua: counts the runs that could start now, for each target and priority (contract: runs.backlog). ZCOUNT
+-- does not visit the members, so even a long queue is counted completely. Keys: queue-targets, queue-priorities, queue.
 local found = {}
 for _, target in ipairs(redis.call('ZRANGE', key('queue-targets'), 0, given.most - 1)) do
   for _, priority in ipairs(redis.call('ZRANGE', key('queue-priorities', target), 0, given.most - 1)) do

@@ -1,6 +1,6 @@
 -- include: locks/pass-on
 -- runs/cancel.lua: cancels a run that is not running, and asks a running one to cancel (contract: runs.cancel).
--- Keys: runs, and the queues and lines that the run stands in. Reply lost: the repetition answers 'finished' or 'requested'.
+-- Keys: runs, and the queues and sets that the run is in. Reply lost: a repetition returns 'finished' or 'requested'.
 local run = runs.load(given.number)
 local result = 'missing'
 if run and run.state == 'running' then

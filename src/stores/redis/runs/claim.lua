@@ -1,18 +1,20 @@
 -- include: locks/pass-on
 -- runs/claim.lua: starts runs that are ready (contract: runs.claim).
 --
--- The queues of all targets that were asked for are read from their beginning, in the order of claiming. A run with a key
--- takes its key's permit in the same step, under the protocol of locks/acquire.lua.
+-- It reads the queues of all requested targets from the front, in claim order: the highest priority first, then the run
+-- that has been ready longest, then the oldest. A run with a key takes a permit of the key in the same step, under the
+-- protocol of locks/acquire.lua.
 --
--- Crash or lost reply: the claim's number is kept in instance-claims until a beat says that it was answered. The same number
--- once more answers what it started; and what the instance does not list in its beat goes back to ready: see
--- instances/beat.lua.
--- Keys: queue, queue-priorities, queue-targets, instance, instance-claims, meta (frozen); lines and lock of each key.
+-- Crash or lost reply: instance-claims keeps the claim's number until a beat reports that the claim was answered. A
+-- repetition with the same number returns the runs that the claim started. A run that the instance does not list in its
+-- beat becomes ready again: see instances/beat.lua.
+-- Keys: queue, queue-priorities, queue-targets, instance, instance-claims, meta (frozen); key-* sets and lock of each
+-- key.
 
--- How many runs one script looks at that cannot start after all.
+-- One script looks at no more than this many runs that cannot start.
 local MOST_LOOKS = 2000
 
--- How many more of each target may start.
+-- How many more runs of each target may start.
 local left = {}
 for _, target in ipairs(given.targets) do left[target.name] = target.limit end
 local all, started, looks = queues.of(given.targets), {}, 0
@@ -23,7 +25,7 @@ local function inClaimOrder(one, other)
   return one.number < other.number
 end
 
--- The first of every queue, in the order of claiming.
+-- The first runs of every queue, in claim order.
 local function candidates()
   local found = queues.first(all, left, given.limit - #started)
   table.sort(found, inClaimOrder)
@@ -33,7 +35,8 @@ local function candidates()
   return found
 end
 
--- A key is free for a run when a permit is, and no older run that is due stands before it.
+-- Whether a run may take its key: a permit is free, and no older run that is due must start before it. If not, the run
+-- waits or is skipped.
 local function mayTakeKey(run, lock)
   passOn.toLocks(lock)
   if permits.isBusy(lock, run.permits) then
@@ -49,7 +52,7 @@ local function mayTakeKey(run, lock)
   return false
 end
 
--- Answers whether the run was started. Otherwise it is no longer ready.
+-- Starts a run. Returns false if it cannot start: then it waits or has ended, and is no longer ready.
 local function start(run)
   if run.attempt == 0 and run.startBy and now > run.startBy then
     transitions.finish(run, 'skipped', { reason = run.byDeadline and 'deadline' or 'missed' })
@@ -65,14 +68,15 @@ local function start(run)
   permits.grant(lock, run.permits, { holder = 'run:' .. run.number .. ':' .. run.token, token = token, acquiredAt = now,
     instance = given.instance, run = run.number })
   keyLine.count(lock.name, run.number)
-  -- With permits left, runs that waited only because this one stood before them are next.
+  -- Younger runs of the key waited behind this one. If the key has free permits left, they become ready.
   if run.permits > 1 then passOn.toRuns(lock) end
   return true
 end
 
 local function isFull() return #started >= given.limit or looks >= MOST_LOOKS end
 
--- Answers whether there may be more: a run that could not start made room for another, or made one ready.
+-- Starts the runs at the front of the queues. Returns whether the caller must try again, because a run that could not
+-- start left room for another, or made another one ready.
 local function startSome()
   local more, additions = false, queues.additions
   for _, candidate in ipairs(candidates()) do

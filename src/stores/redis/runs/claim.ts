@@ -1,4 +1,4 @@
-/** Starting runs. */
+/** Claims runs. */
 import type { ClaimedRun, ClaimRequest, ClaimResult } from '../../../core/store.js'
 import { type Asked, inClaimOrder, nextOfAll, peekReady } from '../cluster/peek.js'
 import { Damage, homeOf } from '../cluster/shards.js'
@@ -50,12 +50,15 @@ async function claimShard(
   }
 }
 
-/** Looks at all shards, and claims from those that have what comes first. A repetition asks all of them what they started. */
+/**
+ * Peeks at all shards, and claims from those that have the first runs in claim order. A repeated claim asks every shard
+ * which runs it has started.
+ */
 async function claimAcross(server: Server, request: ClaimRequest, asked: readonly Asked[]): Promise<ClaimResult> {
   const damage = new Damage()
   const peeks = await peekReady(server, request, asked, damage)
   const isRepeated = peeks.some(({ known }) => known)
-  // A master whose clock is behind gives tokens by the others' clocks.
+  // No token is below the clock of any shard, so that a master whose clock is behind issues no lower tokens.
   const floor = Math.max(request.floor, ...peeks.map(({ now }) => now * 1_000))
   const claims = peeks.map(({ now, nextReadyAt, share, limit }, shard): ClaimResult | Promise<ClaimResult> => {
     if (limit === 0 && !isRepeated)

@@ -16,7 +16,7 @@ export function countRuns(server: Server, query: CountQuery): Promise<number> {
   return countIn(server, 'runs-open', query)
 }
 
-/** How many members of an index begin with a prefix, in all shards. */
+/** Counts the members of an index that begin with a prefix, in all shards. */
 export async function countIn(
   server: Server,
   index: 'runs-open' | 'schedule-ids',

@@ -1,10 +1,10 @@
--- Dedupe keys: one refuses other runs of its target while its run is unfinished, and after the end for as long as was asked.
--- The text is `<run> <until>`; until is 0 while the run is unfinished.
+-- Dedupe keys. The dedupe key of a run refuses other runs of the same target with this key, while the run is unfinished
+-- and for `dedupeForMs` after its end. The stored text is `<run> <until>`; until is 0 while the run is unfinished.
 local dedupe = {}
 whenUsed(dedupe, function()
   local function fieldOf(target, name) return cjson.encode({ target, name }) end
 
-  -- The run that refuses others, if there is one.
+  -- Returns the run whose dedupe key refuses others, or nil.
   function dedupe.holder(target, name)
     local number, untilAt =
       string.match(redis.call('HGET', key('dedupe'), fieldOf(target, name)) or '', '^([^ ]+) ([^ ]+)')
@@ -36,7 +36,7 @@ whenUsed(dedupe, function()
     end
   end
 
-  -- As if there had never been such a run.
+  -- Removes the dedupe key of a run that is removed as if it had never existed.
   function dedupe.forget(run)
     if not run.dedupe then return end
     local field = fieldOf(run.target, run.dedupe)

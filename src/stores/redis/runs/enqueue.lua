@@ -1,8 +1,9 @@
 -- include: locks/pass-on
--- runs/enqueue.lua: makes runs (contract: runs.enqueue), in order: each meets those before it.
+-- runs/enqueue.lua: makes runs, in order (contract: runs.enqueue). A run is also refused because of runs that are
+-- earlier in the same call.
 --
--- Keys: runs, runs-all and the queues; dedupe; schedule-backfills and the sets of its schedule; the lines of its key.
--- Reply lost: a repetition with a dedupe key answers 'duplicate'; without one it makes another run.
+-- Keys: runs, runs-all and the queues; dedupe; schedule-backfills and the schedule-* sets; the key-* sets.
+-- Reply lost: a repetition with a dedupe key returns 'duplicate'; without one it makes another run.
 numbers.startFrom(given.startFrom)
 
 local function overlapWinner(schedule, policy)
@@ -10,7 +11,7 @@ local function overlapWinner(schedule, policy)
   if policy == 'skip' then return runs.older(overlap.firstEngaged(schedule), overlap.firstWaiting(schedule)) end
 end
 
--- Why a run is not made, and the run that is in its way.
+-- Returns why a run is refused, and the run that is in its way.
 local function refusal(new, run)
   local same = run.dedupe and dedupe.holder(run.target, run.dedupe)
   if same then return 'duplicate', same end
@@ -24,7 +25,7 @@ local function refusal(new, run)
   if winner then return 'busy', winner end
 end
 
--- Answers whether the run has to wait for others of its schedule.
+-- Applies the overlap policy to the other runs of the schedule. Returns whether the new run has to wait for them.
 local function meetOverlap(schedule, policy)
   if not schedule or policy == 'allow' then return false end
   if policy == 'cancel-running' then transitions.makeWay(schedule) end

@@ -1,6 +1,6 @@
 /**
- * Making runs. Calls for single runs that come at the same time share a script, in the order in which they came. A run is
- * made where it meets those that it has to do with.
+ * Enqueues runs. Concurrent calls for single runs share a script, in the order of the calls. A run is made in the shard
+ * of the runs that may refuse it or make it wait: those of its schedule, dedupe key or exclusive key.
  */
 import { failure } from '../../../core/errors.js'
 import type { NewRun } from '../../../core/runs/run.js'
@@ -49,7 +49,7 @@ export function enqueues(server: Server) {
   }
 }
 
-/** A run without any others to meet may be anywhere. */
+/** The shard in which a run is made. A run that no other can refuse or make wait may be in any shard. */
 function homeFor(server: Server, { schedule, dedupe, target, key }: NewRun): number {
   const { shards } = server
   if (schedule !== undefined) return shardOf(schedule, shards)

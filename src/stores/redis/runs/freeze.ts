@@ -20,7 +20,7 @@ export async function thawStore(server: Server): Promise<void> {
   await everywhere(server, (shard) => server.call(freezeScript, shard, { frozen: false }))
 }
 
-/** Since when starting runs is stopped, and with which note. */
+/** Since when the start of runs is stopped, and with which note. */
 export async function frozenSince(server: Server): Promise<Frozen | undefined> {
   const frozen = await server.readText(0, ['HGET', 'meta', 'frozen'])
   return frozen === undefined ? undefined : (JSON.parse(frozen) as Frozen)

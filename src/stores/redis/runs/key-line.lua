@@ -1,20 +1,20 @@
 -- include: cluster/tickets/requests
 -- include: locks/permits
 -- include: runs/loaded-runs
--- Runs in line for their key. They are sorted by number, so by age.
+-- The runs of a key, in sets. Except for those of later runs, the sets are sorted by number, and so by age.
 --
---   key-due             due, or began: these count against the key
---   key-ready           of these, ready: no younger run may start before one of them
---   key-waiting         of these, waiting until the key is free
---   key-skipping        of the waiting, those that are skipped once the key is known to be busy
---   key-later           ready and not due yet; an operation that looks moves it to due and ready
---   key-later-waiting   not due yet, and waits for something else
+--   key-due             runs that are due or have begun: these count against the permits of the key
+--   key-ready           of these, runs that are ready: no younger run may start before them
+--   key-waiting         runs that wait for the key
+--   key-skipping        of the waiting, runs that are skipped once the key is known to be busy
+--   key-later           ready runs that are not due yet: `ripen` moves them to key-due and key-ready
+--   key-later-waiting   waiting runs that are not due yet: `ripen` moves them to key-due
 local keyLine = {}
 whenUsed(keyLine, function()
-  -- A ticket is as old as its run.
+  -- The age of a run. A ticket is as old as its run, because its number begins with the run's number.
   local function age(number) return string.sub(number, 1, 16) end
 
-  -- The key, if it is in this shard. A run whose key is elsewhere has a ticket in line there.
+  -- The key of a run, if it is in this shard. In the shard of another key, a ticket is in the sets instead of the run.
   function keyLine.of(run) return not run.keyShard and run.key or nil end
 
   function keyLine.ripen(name)
@@ -41,7 +41,7 @@ whenUsed(keyLine, function()
     if run.attempt == 0 then redis.call('ZREM', key('key-later', name), run.number) end
   end
 
-  -- It waits for its key, or for something else.
+  -- For a run that waits for its key, for its stamp, or for other runs of its schedule.
   function keyLine.addWaiting(name, run)
     if run.readyAt <= now then keyLine.count(name, run.number)
     else redis.call('ZADD', key('key-later-waiting', name), run.readyAt, run.number) end
@@ -63,7 +63,7 @@ whenUsed(keyLine, function()
     if run.skipsIfBusy then redis.call('SREM', key('key-skipping', name), run.number) end
   end
 
-  -- The run is over, or was taken back.
+  -- For a run that has ended or was taken back.
   function keyLine.leave(name, run)
     redis.call('ZREM', key('key-due', name), run.number)
     permits.mayBeFree(name)
@@ -73,14 +73,15 @@ whenUsed(keyLine, function()
 
   function keyLine.firstWaiting(name) return redis.call('ZRANGE', key('key-waiting', name), 0, 0)[1] end
 
-  -- Whether an older run that is due stands before this one.
+  -- Whether an older run of the key, ready or waiting, must start before this one.
   function keyLine.isBehind(name, number)
     local ready, waiting = keyLine.firstReady(name), keyLine.firstWaiting(name)
     return (ready ~= nil and ready < number) or (waiting ~= nil and waiting < number)
   end
 
-  -- The run that stands in the way of another one, which is enqueued on condition that its key is free: when as many as the
-  -- key has permits are due or executing, or one is ready at the same instant.
+  -- Returns the run that refuses a new one which is enqueued on condition that its key is free. The key is busy while
+  -- as many runs are due or executing as it has permits. For a new run in the future, it is busy if another run is due
+  -- at the same instant.
   function keyLine.winner(name, limit, readyAt)
     keyLine.ripen(name)
     if readyAt > now then
@@ -89,14 +90,15 @@ whenUsed(keyLine, function()
     local due, holder = redis.call('ZCARD', key('key-due', name)), nil
     if due < limit then return nil end
     for _, lease in ipairs(permits.of(name).holders) do
-      -- Its claim decides, when the run of that ticket has started or is known to be gone.
+      -- The run of this ticket may not have started, or may have ended. So the ticket is not counted, and if the key
+      -- proves busy, the claim of the new run decides.
       if tickets.isUnsure(lease) then due = due - 1 else holder = holder or lease.run end
     end
     if due < limit then return nil end
     local first = holder or runs.older(keyLine.firstReady(name), keyLine.firstWaiting(name))
     if first then return first end
-    -- No run of the key is ready or waits for it: the oldest that waits for its retry, else the oldest that waits for other
-    -- runs of its schedule.
+    -- No run holds the key, is ready or waits for it. So return the oldest run that waits for its retry, else the
+    -- oldest that waits for other runs of its schedule.
     local rest = redis.call('ZRANGE', key('key-due', name), 0, 99)
     for _, run in ipairs(runs.loadMany(rest)) do
       if run.attempt > 0 then return run.number end

@@ -1,6 +1,7 @@
--- runs/list.lua: runs, newest first, from the smallest set that holds all that were asked for (contract: runs.list).
--- Answers them as number and text, where to go on, and how many runs of the shard have not ended.
--- Keys: runs, runs-all, runs-ended, runs-unstamped, instances, instance-running, and the sets of a schedule. It only looks.
+-- runs/list.lua: lists runs, newest first, from the smallest set that has all requested runs (contract: runs.list).
+-- Returns them as number and text, where the next page begins, and how many runs of the shard are unfinished.
+-- Keys: runs, runs-all, runs-ended, runs-unstamped, instances, instance-running, and the sets of a schedule. It only
+-- reads.
 local from = given.before and '(' .. given.before or '+inf'
 local newest = {}
 local function add(name)
@@ -13,7 +14,7 @@ local function addRunning()
   for _, id in ipairs(redis.call('ZRANGE', key('instances'), 0, -1)) do
     for _, number in ipairs(redis.call('ZRANGE', key('instance-running', id), 0, -1)) do
       local isBefore = not given.before or number < given.before
-      -- A ticket stands there, too, and is not a run.
+      -- instance-running also has tickets. They are not runs, and not in runs-all.
       if isBefore and redis.call('ZSCORE', key('runs-all'), number) then newest[#newest + 1] = number end
     end
   end
@@ -22,7 +23,7 @@ end
 
 if given.schedule then
   for _, set in ipairs({ 'schedule-engaged', 'schedule-waiting', 'schedule-ended' }) do add(key(set, given.schedule)) end
-  -- Sorted by their instants.
+  -- This set is sorted by when runs are due, not by number, so all of it is read.
   for _, number in ipairs(redis.call('ZRANGE', key('schedule-later', given.schedule), 0, -1)) do
     if not given.before or number < given.before then newest[#newest + 1] = number end
   end

@@ -1,4 +1,4 @@
-/** One run, and many, newest first. */
+/** Reads one run, or lists runs, newest first. */
 
 import { checkPageLimit } from '../../../core/checks/page-limit.js'
 import { isFinished, type Run } from '../../../core/runs/run.js'
@@ -17,7 +17,7 @@ export async function getRun(server: Server, id: string): Promise<Run | undefine
   return stored === undefined ? undefined : toRun(id, stored)
 }
 
-/** Where a run is, if the store can have given out its id. */
+/** The shard and number of a run, or undefined if the store cannot have issued the id. */
 export function placeIn(server: Server, id: string): RunPlace | undefined {
   const place = runPlace(id)
   return place === undefined || place.shard >= server.shards ? undefined : place
@@ -53,7 +53,8 @@ async function listShard(server: Server, shard: number, query: RunQuery): Promis
   const items: Run[] = []
   const start = firstBefore(shard, query.after)
   let [before, more] = [start, true]
-  // Runs that have not ended are mostly among the newest: once all of them were seen, the history need not be read.
+  // Unfinished runs are mostly among the newest. Once the listing has passed all of them, the rest of the history need
+  // not be read.
   let unseen = asksForOpen(query) && start === undefined ? undefined : Number.POSITIVE_INFINITY
   for (let looked = 0; more && (unseen ?? 1) > 0; looked += CHUNK) {
     if (look !== undefined && looked >= look) return { items, next: `${before}-${shard}` }
@@ -78,7 +79,10 @@ function asksForOpen({ states, waitsFor }: RunQuery): boolean {
   return waitsFor !== undefined || (states?.every((state) => !isFinished({ state })) ?? false)
 }
 
-/** Runs of one number are in the order of their shards. */
+/**
+ * The number before which the list of a shard begins. Runs of different shards may have the same number: those are
+ * ordered by shard.
+ */
 function firstBefore(shard: number, after: string | undefined): string | undefined {
   const place = after === undefined ? undefined : runPlace(after)
   if (place === undefined) return undefined

@@ -1,12 +1,12 @@
 -- include: schema/numbers
 -- include: schema/sets
--- The runs that a script has read or made. What it changes of them is written when it ends.
+-- The runs that a script has read or made. `save` writes their changes when the script ends.
 --
--- The layout of a run's text is in runs/run-codec.ts. Scripts use its first line as a table. The other four lines are the
--- user's: scripts carry them unread, as `rest`.
+-- The layout of a run's text is in runs/run-codec.ts. Scripts use its first line as a table. The other four lines are
+-- the user's JSON, which scripts keep as unparsed text (`rest`).
 local runs = {}
 whenUsed(runs, function()
-  -- cjson writes 14 digits of a number, so instants beyond the year 5138 are kept as texts.
+  -- cjson writes only 14 digits of a number, so instants after the year 5138 are stored as texts.
   local WRITABLE = 1e14
 
   local function parse(number, text)
@@ -35,7 +35,7 @@ whenUsed(runs, function()
 
   local loaded, changed, isChanged, texts = {}, {}, {}, {}
 
-  -- The run in runs-open: the name that decides to whom it belongs, and its number.
+  -- The member of runs-open for a run: the name of its owner (its schedule, or else its job or sink), and its number.
   local function openMember(run)
     return (run.schedule or string.match(run.target, '^%a+:(.*)$')) .. '\n' .. run.number
   end
@@ -50,7 +50,7 @@ whenUsed(runs, function()
     return run or nil
   end
 
-  -- Those that are there, in order.
+  -- Returns the runs that exist, in the order of their numbers in the list.
   function runs.loadMany(them)
     local unknown, found = {}, {}
     for _, number in ipairs(them) do
@@ -63,7 +63,7 @@ whenUsed(runs, function()
     return found
   end
 
-  -- The older of two numbers, of which each may be absent.
+  -- The older of two run numbers. Either may be nil.
   function runs.older(one, other)
     if one and other then return one < other and one or other end
     return one or other
@@ -75,7 +75,7 @@ whenUsed(runs, function()
     changed[#changed + 1] = run
   end
 
-  -- A run that was just made: `body` is its options and payload, a line each. It has no state yet: transitions.makeReady or
+  -- Adds a new run. `body` is its options and payload, a line each. The run has no state until transitions.makeReady or
   -- makeWait gives it one.
   function runs.add(run, body, number)
     run.number, run.rest = number or numbers.nextText(), '\n\n\n' .. body
@@ -123,6 +123,6 @@ whenUsed(runs, function()
     batch('HSET', key('runs'), written)
   end
 
-  -- As run-codec.ts reads it, with the number in front. Asked for once all is saved.
+  -- Returns a run as run-codec.ts reads it, with its number in front. To be called after `save`.
   function runs.tell(run) return run.number .. '\n' .. (texts[run] or write(run)) end
 end)

@@ -1,13 +1,13 @@
 -- include: runs/loaded-runs
--- Runs of one schedule, which may have to wait for each other.
+-- The runs of a schedule, in sets. Under an overlap policy they may have to wait for each other.
 --
---   schedule-engaged   due, running or between attempts: others wait for these
---   schedule-waiting   waits for those
---   schedule-later     not due yet: an operation that looks moves it to the engaged ones
---   schedule-ended     what the history keeps
+--   schedule-engaged   runs that are due, running or between attempts: others wait for these
+--   schedule-waiting   runs that wait for the engaged ones
+--   schedule-later     runs that are not due yet: `ripen` moves them to the engaged ones
+--   schedule-ended     ended runs that the history keeps
 local overlap = {}
 whenUsed(overlap, function()
-  -- A planner that knows a thousand unfinished runs, and the newest that wait, knows enough.
+  -- The planner needs at most this many engaged runs, and at most this many of the newest waiting ones.
   local MOST_PLANNED = 1000
   local freed, isFreed = {}, {}
 
@@ -33,14 +33,14 @@ whenUsed(overlap, function()
 
   function overlap.delay(run) redis.call('ZADD', key('schedule-later', run.schedule), run.readyAt, run.number) end
 
-  -- The run is over, or was taken back.
+  -- For a run that has ended or was taken back.
   function overlap.leave(run)
     redis.call('ZREM', key('schedule-engaged', run.schedule), run.number)
     redis.call('ZREM', key('schedule-later', run.schedule), run.number)
     overlap.mayBeFree(run.schedule)
   end
 
-  -- pass-on.lua looks whether one that waits is next before the script ends.
+  -- Notes that the next waiting run of a schedule may start. pass-on.lua checks that before the script ends.
   function overlap.mayBeFree(schedule)
     if isFreed[schedule] then return end
     isFreed[schedule] = true
@@ -60,7 +60,8 @@ whenUsed(overlap, function()
     return redis.call('ZRANGE', key('schedule-engaged', schedule), 0, 0)[1]
   end
 
-  -- What a schedule has unfinished that is due, waits, or began; at the most so many of each, and of the waiting the newest.
+  -- The unfinished runs of a schedule, without those that are not due yet. With `most`: at most that many engaged runs,
+  -- the oldest, and at most that many waiting ones, the newest.
   function overlap.unfinished(schedule, most)
     overlap.ripen(schedule)
     local them = redis.call('ZRANGE', key('schedule-engaged', schedule), 0, most and most - 1 or -1)
@@ -70,8 +71,9 @@ whenUsed(overlap, function()
     return runs.loadMany(them)
   end
 
-  -- The unfinished runs of a schedule as one text, for the planner: of each its state, whether it began, and its tick, as in
-  -- `running:begun:1700000000000 waiting:new:-`. A plan rests on it, and is only written while it is still the same.
+  -- The unfinished runs of a schedule as one text for the planner: of each run its state, whether it has begun, and its
+  -- tick, such as `running:begun:1700000000000 waiting:new:-`. A plan is based on this text, and is dropped if the text
+  -- has changed before the plan is written.
   function overlap.unfinishedText(schedule)
     local words = {}
     for at, run in ipairs(overlap.unfinished(schedule, MOST_PLANNED)) do
@@ -80,6 +82,6 @@ whenUsed(overlap, function()
     return table.concat(words, ' ')
   end
 
-  -- A schedule's text begins with its overlap policy. One that allows overlap needs no unfinished runs.
+  -- Whether ticks may overlap. A schedule's text begins with its overlap policy.
   function overlap.isAllowed(text) return string.sub(text, 1, 6) == 'allow ' end
 end)

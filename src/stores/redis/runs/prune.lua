@@ -1,24 +1,26 @@
 -- include: locks/pass-on
 -- include: schedules/take-back
--- runs/prune.lua: forgets history beyond age or count (contract: runs.prune). Every kind has its oldest at hand, so the cost
--- depends on how much is forgotten. Texts of locks expire by themselves; the walk over their index clears away what they leave.
+-- runs/prune.lua: deletes history that is too old or too long (contract: runs.prune). Every kind of entry is sorted by
+-- age, so the cost depends only on how much is deleted. Texts of locks expire by themselves; `pruneNames` then removes
+-- their names from the index.
 -- Keys: runs, runs-ended, skips, schedule-skips, schedules-finished, lock-names, lock, dedupe, dedupe-expiry, meta.
--- Crash or lost reply: the next prune forgets the rest.
+-- Crash or lost reply: the next prune deletes the rest.
 
--- How many names of locks one step of the walk looks at.
+-- How many names of locks `pruneNames` reads at a time.
 local NAMES = 200
 
 local forgotten = 0
 local function left() return given.limit - forgotten end
 
--- A server that is full refuses a script's first command if it could take memory, and none after it.
+-- A server that has reached maxmemory checks only the first write of a script: it refuses that write if it may need
+-- memory, and accepts all later ones. So the first write is one that needs none.
 redis.call('HDEL', key('meta'), '-')
 
 local function pruneRuns()
   local kept = redis.call('ZCARD', key('runs-ended'))
   local function mayStay(run) return run and run.finishedAt > now - given.maxAgeMs and kept <= given.maxRuns end
   if left() <= 0 or kept == 0 then return end
-  -- Most often nothing is to be forgotten, and the oldest tells.
+  -- Usually there is nothing to delete. The oldest run is enough to tell.
   if mayStay(runs.load(redis.call('ZRANGE', key('runs-ended'), 0, 0)[1])) then return end
   local oldest = redis.call('ZRANGE', key('runs-ended'), 0, left() - 1)
   runs.loadMany(oldest)
@@ -40,7 +42,7 @@ local function pruneSkips()
   end
 end
 
--- A finished schedule goes with its history, once nothing of it is unfinished.
+-- Removes a finished schedule together with its history, if it has no unfinished run.
 local function pruneSchedules()
   local finished = redis.call('ZRANGEBYSCORE', key('schedules-finished'), '-inf', now - given.maxAgeMs, 'LIMIT', 0, 1000)
   for _, id in ipairs(finished) do
@@ -52,12 +54,13 @@ local function pruneSchedules()
   end
 end
 
--- Answers whether the name was only still in the index.
+-- Deletes abandoned leases of a name. Returns true if the text of the lock had expired, and only the index still had
+-- its name.
 local function pruneName(name)
   local lock = permits.of(name)
   for at = #lock.holders, 1, -1 do
     local lease = lock.holders[at]
-    -- Its holder went away without giving it back.
+    -- The holder ended without releasing the lease.
     if not lease.run and lease.expiresAt <= now - given.leaseAgeMs then
       permits.remove(lock, lease)
       forgotten = forgotten + 1
@@ -69,7 +72,7 @@ local function pruneName(name)
   return true
 end
 
--- Continues from the last position, for as long as many of the names there have expired.
+-- Continues after the name that the last prune reached, and goes on while at least a quarter of the names have expired.
 local function pruneNames()
   local from = redis.call('HGET', key('meta'), 'swept')
   local found, gone

@@ -1,11 +1,11 @@
 -- include: schema/sets
--- Ready runs, where claims look for them: a queue for each target and priority, sorted by when its runs may start. What
--- is not due yet stands there, too.
+-- The queues in which claims find ready runs: a sorted set for each target and priority, scored by when its runs may
+-- start. Runs that are not due yet are in it, too.
 local queues = {}
 whenUsed(queues, function()
   local known = {}
 
-  -- How often a run was added: a claim that sees it grow has to look at its queues again.
+  -- How many runs were added. When this grows during a claim, the claim reads its queues again.
   queues.additions = 0
 
   function queues.add(run)
@@ -20,7 +20,7 @@ whenUsed(queues, function()
 
   function queues.remove(run) sets.remove(key('queue', run.priority, run.target), run.number) end
 
-  -- All queues of some targets.
+  -- All queues of the given targets.
   function queues.of(targets)
     local found = {}
     for _, target in ipairs(targets) do
@@ -32,7 +32,8 @@ whenUsed(queues, function()
     return found
   end
 
-  -- The first of each queue that may start, at the most so many of each target and `limit` of a queue, in no order.
+  -- Returns the first runs of each queue that may start now, unsorted: at most `limit` from a queue, and no more of a
+  -- target than `left` allows.
   function queues.first(all, left, limit)
     sets.save()
     local found = {}
@@ -47,7 +48,7 @@ whenUsed(queues, function()
     return found
   end
 
-  -- When the next one may start.
+  -- When the next run that is not due yet may start.
   function queues.nextReadyAt(all)
     local nextReadyAt
     for _, queue in ipairs(all) do
@@ -57,7 +58,7 @@ whenUsed(queues, function()
     return nextReadyAt
   end
 
-  -- Forgets queues that are empty.
+  -- Removes empty queues from the indexes.
   function queues.tidy(all)
     for _, queue in ipairs(all) do
       if redis.call('EXISTS', queue.name) == 0 then

@@ -13,7 +13,7 @@ const rescueScript = luaScript({
   gives: { rescued: number, lost: number },
 })
 
-/** Each shard goes by the beats that it has seen itself. */
+/** Each shard declares instances dead by the beats that it has received itself. */
 export async function rescueRuns(server: Server, limit: number): Promise<RescueResult> {
   let [rescued, lost] = [0, 0]
   for (let shard = 0; shard < server.shards; shard += 1) {
@@ -21,7 +21,7 @@ export async function rescueRuns(server: Server, limit: number): Promise<RescueR
     rescued += result.rescued
     lost += result.lost
   }
-  // What a crash left undelivered, or a failover lost.
+  // Sends tickets that a crash left in an outbox, or that a failover lost.
   if (server.shards > 1) await everywhere(server, (shard) => deliverTickets(server, shard))
   return { rescued, lost }
 }

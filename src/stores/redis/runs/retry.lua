@@ -1,7 +1,7 @@
 -- include: locks/pass-on
--- runs/retry.lua: makes an ended run ready again, by hand (contract: runs.retry). It is refused to runs that succeeded or
--- have not ended, and while another run has its dedupe key. Keys: runs, runs-ended, dedupe, queues and lines.
--- Reply lost: the repetition answers 'refused', because the run is ready.
+-- runs/retry.lua: makes an ended run ready again, by hand (contract: runs.retry). It refuses runs that have succeeded
+-- or are unfinished, and runs whose dedupe key another run has. Keys: runs, runs-ended, dedupe, queues and key-* sets.
+-- Reply lost: a repetition returns 'refused', because the run is ready.
 local RETRIED = { failed = true, cancelled = true, skipped = true }
 
 local run = runs.load(given.number)

@@ -1,6 +1,7 @@
 /**
- * The stored layout of a run, as the hash `runs` has it: a line of JSON with everything that Belfry itself says of the run
- * (`StoredRun`), then its result, its error, its sink's options and its payload, a line of JSON each or an empty one.
+ * The stored layout of a run, which is in the hash `runs` under its number: a line of JSON with Belfry's own fields
+ * (`StoredRun`), then its result, its error, its sink's options and its payload. Each of these is a line of JSON or an
+ * empty line.
  *
  *     {"state":"ready","target":"job:mail","origin":"enqueue","priority":0,"keep":"all","readyAt":1700000000000,…}
  *     ⏎ (result)
@@ -8,7 +9,8 @@
  *     ⏎ (options)
  *     {"to":"ada@example.org"}
  *
- * An absent field does not apply: a run without `key` has none. Scripts read and write the text by `loaded-runs.lua`.
+ * A field that does not apply is absent: a run without a key has no `key`. Scripts read and write the text by
+ * `loaded-runs.lua`.
  */
 
 import type { ErrorRecord } from '../../../core/errors.js'
@@ -18,11 +20,11 @@ import type { Keep, NewRun, Origin, Run, RunState, WaitsFor } from '../../../cor
 import { fromText, targetName, targetOf, targetOptions, toText } from '../../../core/runs/stored-text.js'
 import type { Shape } from '../connection/lua-script.js'
 
-/** The first line. Tokens are texts: see `script.lua`. */
+/** The first line. Tokens are texts, because cjson writes only 14 digits of a number. */
 export interface StoredRun {
   readonly state: RunState
   readonly waitsFor?: WaitsFor
-  /** It waits for its key, and is skipped once that is known to be busy. */
+  /** The run waits for its key, and is skipped once the key is known to be busy. */
   readonly skipsIfBusy?: true
   /** `job:<name>` or `sink:<name>`. */
   readonly target: string
@@ -35,32 +37,32 @@ export interface StoredRun {
   readonly key?: string
   readonly permits?: number
   readonly whenBusy?: 'skip' | 'wait'
-  /** The shard of its key, when that is not the run's own: a ticket stands in the key's line there. */
+  /** The shard of its key, if that is not the shard of the run: a ticket represents the run there. */
   readonly keyShard?: number
-  /** Its key waits for a stamp. */
+  /** Its key has not been computed yet. */
   readonly unstamped?: true
   readonly dedupe?: string
-  /** For how long the dedupe key refuses others after the end. */
+  /** For how long after the run's end its dedupe key refuses other runs. */
   readonly dedupeForMs?: number
   readonly readyAt: number
   readonly startBy?: number
-  /** `startBy` is the schedule's deadline. Otherwise its missed policy set it. */
+  /** `startBy` is the schedule's deadline. If absent, the missed policy has set `startBy`. */
   readonly byDeadline?: true
   readonly createdAt: number
   readonly attempt: number
   readonly failures: number
   readonly takeovers: number
-  /** It was taken over, and its next start counts as that. */
+  /** The run was taken over, and its next start counts as a takeover. */
   readonly isTakenOver?: true
   readonly cancelRequested?: true
-  /** Of the newest attempt. */
+  /** The token of the newest attempt. */
   readonly token?: string
   readonly instance?: string
   readonly claim?: number
   readonly startedAt?: number
-  /** A claimed ticket whose run is not known to run: it may not have started yet, or may have ended. */
+  /** A claimed ticket whose run may not be running: the run has not started yet, or may have ended. */
   readonly unconfirmed?: true
-  /** A ticket whose run is being settled, so that no confirmation of its start counts any more. */
+  /** A ticket whose run is being settled: a late confirmation of its start must not count. */
   readonly isEnding?: true
   readonly finishedAt?: number
   readonly settledToken?: string
@@ -72,7 +74,7 @@ type Made = { readonly [Field in keyof NewRun]?: NewRun[Field] | undefined } & P
   'target' | 'origin' | 'priority' | 'keep'
 >
 
-/** What a run is made as. */
+/** The fields of a new run, as scripts take them. */
 type MadeRun = ReturnType<typeof madeRun>
 export const madeRunShape: Shape<MadeRun> = { read: (run) => run as MadeRun, names: [] }
 
@@ -90,7 +92,7 @@ export function madeKey(key: RunKey | 'unstamped' | undefined, keyShard: number 
   return { key: key.name, permits: key.limit, whenBusy: key.whenBusy, keyShard }
 }
 
-/** The last two lines. */
+/** The last two lines of a run's text: options and payload. */
 export function runBody({ target, payload }: Pick<NewRun, 'target' | 'payload'>): string {
   return `${targetOptions(target) ?? ''}\n${toText(payload)}`
 }
@@ -122,13 +124,16 @@ export function toRun(id: string, stored: string): Run {
   }
 }
 
-/** A run as scripts tell of it: its number in front of its text. */
+/** Parses a run that a script returned: its number, a line break, and its text. */
 export function toldRun(shard: number, told: string): Run {
   const lineEnd = told.indexOf('\n')
   return toRun(runId(shard, told.slice(0, lineEnd)), told.slice(lineEnd + 1))
 }
 
-/** A run's id says in which shard it is; its number says how old it is. A ticket stands for a run of another shard. */
+/**
+ * A run's id is its number, which tells its age, and its shard. For a ticket it is the id of the run that the ticket
+ * represents.
+ */
 export function runId(shard: number, number: string): string {
   return isTicket(number) ? number.replace('t', '-') : `${number}-${shard}`
 }
@@ -152,7 +157,7 @@ export function runPlace(id: string): RunPlace | undefined {
   return RUN_ID.test(id) ? { shard: Number(id.slice(17)), number: id.slice(0, 16) } : undefined
 }
 
-/** The number that an id names; no run has the number of an id that the store did not give out. */
+/** The number in a run's id. Of an id that the store did not issue: `-`, which no run has. */
 export function numberIn(id: string): string {
   return runPlace(id)?.number ?? '-'
 }

@@ -1,14 +1,16 @@
 -- include: locks/pass-on
--- runs/settle.lua: ends attempts (contract: runs.settle).
+-- runs/settle.lua: settles attempts (contract: runs.settle).
 --
--- An attempt is ended by its token, while its run is running and it still has its key. Each run is ended alone: one that
--- is stale leaves the others as they are. Keys: runs, runs-ended, instance-running; lines and lock of each key; the sets of
--- each schedule. Reply lost: a run whose settled token is the given one answers 'settled' again.
+-- A settlement names an attempt by its token. It is accepted if the run is running with this token and still has its
+-- key. Each settlement is decided by itself: a stale one does not affect the others.
+-- Keys: runs, runs-ended, instance-running; key-* sets and lock of each key; the schedule-* sets.
+-- Reply lost: a settlement with the token that settled the run is accepted again, and changes nothing.
 local settledHere = {}
 
 local function isCurrent(run, token)
   if run.state ~= 'running' or run.token ~= token then return false end
-  -- A lease that ran out counts as held until another holder took it, which cannot be seen of one in another shard.
+  -- An expired lease counts as held until another holder has taken it. This shard cannot see whether that happened to a
+  -- key in another shard, so the lease of the instance must not have expired.
   if run.keyShard then return instances.expiresAt(run.instance) > now end
   local lease = run.key and permits.leaseOfRun(permits.of(run.key), run.number)
   return not run.key or (lease ~= nil and lease.token == token)
@@ -24,7 +26,7 @@ local function apply(run, settlement)
     fail(run)
     return transitions.finish(run, 'failed', { error = json })
   end
-  -- It was to be tried again.
+  -- The run would be ready again, but its cancellation was requested.
   if run.cancelRequested then return transitions.finish(run, 'cancelled', { error = json }) end
   if kind == 'retry' then
     fail(run)
@@ -35,7 +37,7 @@ end
 
 local function settle(settlement)
   local number, token = settlement.run, settlement.token
-  -- The history may keep nothing of it.
+  -- This list is checked first, because the history may not keep the run.
   if settledHere[number] then return settledHere[number] == token end
   local run = runs.load(number)
   if not run then return false end

@@ -1,4 +1,4 @@
-/** Ending attempts. Only the newest token of a run that still holds its key counts. */
+/** Settles attempts. A settlement counts only with the newest token of a run that still holds its key. */
 import type { Outcome } from '../../../core/runs/run.js'
 import { toText } from '../../../core/runs/stored-text.js'
 import type { Settlement, SettleResult } from '../../../core/store.js'
@@ -17,7 +17,7 @@ const settleScript = luaScript({
     settlements: listOf(
       named({
         ...{ run: text, token: text, kind: text, delayMs: number, json: maybe(text) },
-        /** The run's ticket no longer has the key: it can only be known that the attempt was settled before. */
+        /** The run's ticket has lost the key, so the settlement is stale, unless the attempt was settled before. */
         hasLostKey: maybe(flag),
       }),
     ),
@@ -27,7 +27,7 @@ const settleScript = luaScript({
 
 type Asked = Settlement & { readonly hasLostKey?: boolean }
 
-/** How many are settled by one script. */
+/** How many attempts one script settles. */
 const CHUNK = 500
 
 export async function settleRuns(server: Server, settlements: readonly Settlement[]): Promise<SettleResult[]> {
@@ -50,7 +50,7 @@ function settleAll(server: Server, settlements: readonly Asked[]): Promise<Settl
   )
 }
 
-/** One script is carried out while the answer to the one before it is on its way. */
+/** Sends all scripts at once, so that the server executes one while the reply of another is on its way. */
 async function settleShard(server: Server, shard: number, settlements: readonly Asked[]): Promise<SettleResult[]> {
   const answers: Promise<{ readonly settled: readonly boolean[] }>[] = []
   for (let first = 0; first < settlements.length; first += CHUNK) {

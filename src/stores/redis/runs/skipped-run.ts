@@ -1,4 +1,4 @@
-/** Runs that a script skipped, as `transitions.lua` tells of them. */
+/** The runs that a script has skipped, as `transitions.lua` returns them. */
 import type { SkipReason } from '../../../core/policies.js'
 import type { Origin } from '../../../core/runs/run.js'
 import { targetOf } from '../../../core/runs/stored-text.js'
@@ -21,7 +21,7 @@ interface ToldSkip extends Omit<SkippedRun, 'id' | 'target' | 'origin'> {
   readonly origin: Origin | 'ticket'
 }
 
-/** A ticket knows little of its run, which is in another shard. */
+/** A ticket has few fields of its run, so the run is read from its own shard. */
 export async function toSkippedRuns(server: Server, shard: number, told: readonly ToldSkip[]): Promise<SkippedRun[]> {
   const runs = await Promise.all(
     told.map(async ({ run: number, target, origin, ...skip }): Promise<SkippedRun | undefined> => {

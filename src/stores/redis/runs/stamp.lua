@@ -1,6 +1,7 @@
 -- include: locks/pass-on
--- runs/stamp.lua: gives runs that wait for a stamp their key, or none (contract: runs.stamp). One that was stamped is left
--- alone, so repeating it changes nothing. Keys: runs, runs-unstamped, queues and lines.
+-- runs/stamp.lua: sets the keys of runs that wait for a stamp. A run whose job is not exclusive gets none (contract:
+-- runs.stamp). A run that has been stamped is left as it is, so a repetition changes nothing. Keys: runs,
+-- runs-unstamped, queues and key-* sets.
 for _, stamp in ipairs(given.stamps) do
   local run = runs.load(stamp.run)
   if run and run.unstamped and (run.state == 'waiting' or run.state == 'ready') then

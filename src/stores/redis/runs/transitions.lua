@@ -13,14 +13,14 @@
 --     ▼        │  ▼ makeWait      │ giveBack, takeOver
 --   waiting ───┘◄─────────────────┘             ready, waiting ──finish──► skipped, cancelled
 --
--- Each step leaves the queues and lines of the state before and enters those of the next. What it frees is noted;
--- locks/pass-on.lua gives it to the next before the script ends.
+-- Each step removes the run from the queues and sets of its old state, and adds it to those of its new state. What it frees is
+-- noted, and passed on by locks/pass-on.lua before the script ends.
 whenUsed(transitions, function()
   local MAX_TAKEOVERS = 3
   local LOST_MESSAGE = 'its instance stopped beating: killed, frozen, or its event loop was blocked. That happened %s times, ' ..
     'last on instance %s: see docs/cpu-bound-jobs.md'
 
-  -- Leaves every queue and line that the run's state put it in.
+  -- Removes a run from every queue and set that its state put it in.
   local function withdraw(run)
     local name = keyLine.of(run)
     if run.keyShard and run.state ~= 'running' then tickets.forgetRequest(run) end
@@ -36,7 +36,7 @@ whenUsed(transitions, function()
     run.waitsFor, run.skipsIfBusy, run.unconfirmed, run.isEnding = nil, nil, nil, nil
   end
 
-  -- Waits for its stamp, for other runs of its schedule, or for its key.
+  -- Makes a run wait for its stamp, for other runs of its schedule, or for its key (`why`).
   function transitions.makeWait(run, why, skipsIfBusy)
     withdraw(run)
     run.state, run.waitsFor, run.skipsIfBusy = 'waiting', why, skipsIfBusy
@@ -50,7 +50,7 @@ whenUsed(transitions, function()
     if why == 'stamp' then redis.call('ZADD', key('runs-unstamped'), run.number, run.number) end
   end
 
-  -- Claims find it from now on, or once its time has come. One without its stamp waits for that first.
+  -- Makes a run ready: claims find it now, or as soon as it is due. A run that has no stamp yet waits for that first.
   function transitions.makeReady(run)
     if run.unstamped then return transitions.makeWait(run, 'stamp') end
     local isNew, waited = not run.state, run.state == 'waiting'
@@ -59,7 +59,8 @@ whenUsed(transitions, function()
     runs.change(run)
     if run.keyShard then tickets.request(run) else queues.add(run) end
     if run.schedule then
-      -- A run that is not due yet blocks no other, except a tick: only one is recorded ahead where ticks may not overlap.
+      -- A run that is not due yet blocks no other run of its schedule. A tick does, because at most one tick is
+      -- recorded ahead if ticks may not overlap.
       if run.readyAt <= now or run.origin == 'tick' or run.attempt > 0 or waited then overlap.engage(run, isNew)
       else overlap.delay(run) end
     end
@@ -68,7 +69,8 @@ whenUsed(transitions, function()
     wake('runs')
   end
 
-  -- The caller has given it its key's permit, if it has a key here, with the same token.
+  -- Starts an attempt. If the key of the run is in this shard, the caller grants a permit of the key with the same
+  -- token.
   function transitions.start(run, token, instance, claim)
     withdraw(run)
     run.state, run.token, run.startedAt, run.instance, run.claim = 'running', int(token), now, instance, claim
@@ -99,7 +101,7 @@ whenUsed(transitions, function()
     redis.call('ZADD', key('skips'), now, cjson.encode({ schedule, range }))
   end
 
-  -- The runs that the script has skipped, as skipped-run.ts reads them.
+  -- The runs that this script has skipped, as skipped-run.ts reads them.
   transitions.skipped = {}
   local function noteSkip(run, reason)
     transitions.skipped[#transitions.skipped + 1] = { run = run.number, target = run.target, origin = run.origin,
@@ -108,7 +110,7 @@ whenUsed(transitions, function()
 
   local function isKept(run, to) return run.keep == 'all' or (run.keep == 'failures' and to ~= 'succeeded') end
 
-  -- Ends a run. `ending` has a skip's reason, an error or a result: the last two as JSON.
+  -- Ends a run. `ending` has the reason of a skip, or the error or the result as JSON.
   function transitions.finish(run, to, ending)
     ending = ending or {}
     local wasRunning = run.state == 'running'
@@ -127,14 +129,15 @@ whenUsed(transitions, function()
       runs.keepEnded(run)
       return
     end
-    -- What the history does not keep of a skipped tick, the skips do.
+    -- The history does not keep this run. If a tick was skipped, its skip is recorded instead. If a ticket was skipped,
+    -- the shard of its run gets a message.
     if ending.reason and run.origin == 'tick' then
       transitions.addSkip(run.schedule, run.tick, run.tick, 1, ending.reason)
     elseif ending.reason and permits.isTicket(run.number) then tickets.tellSkipped(run, ending.reason) end
     runs.forget(run)
   end
 
-  -- Removes a run that has not begun, as if it had never been recorded.
+  -- Removes a run that has not started, as if it had never been recorded.
   function transitions.unrecord(run)
     tickets.giveUp(run)
     withdraw(run)
@@ -142,24 +145,24 @@ whenUsed(transitions, function()
     runs.forget(run)
   end
 
-  -- A running run is ready again, at once or later.
+  -- Makes a running run ready again, at once or later.
   function transitions.giveBack(run, readyAt)
     freeKey(run)
     run.readyAt = math.floor(readyAt + 0.5)
     transitions.makeReady(run)
   end
 
-  -- A claimed ticket whose run could not start is as it was before the claim, from then on.
+  -- Undoes the claim of a ticket whose run could not start. The ticket is ready again at `readyAt`.
   function transitions.unclaim(ticket, readyAt)
     ticket.attempt = ticket.attempt - 1
     leaveLines(ticket)
     transitions.giveBack(ticket, readyAt)
   end
 
-  -- Takes a run from its instance: its token settles no more, and the run is ready for another. `died`: by a failure of the
-  -- instance, which counts. Answers 'ready', 'cancelled' or 'lost'.
+  -- Takes a run from its instance: its token becomes stale, and the run is ready for another instance. `died`: the
+  -- instance has failed, so the takeover counts against MAX_TAKEOVERS. Returns 'ready', 'cancelled' or 'lost'.
   function transitions.takeOver(run, died)
-    -- What a ticket stands for is counted in the shard of its run.
+    -- Takeovers of a ticket's run are counted in the shard of the run.
     died = died and not permits.isTicket(run.number)
     if run.cancelRequested or (died and run.takeovers >= MAX_TAKEOVERS) then tickets.dropEnded(run) end
     if run.cancelRequested then
@@ -182,7 +185,7 @@ whenUsed(transitions, function()
     wake('attempts')
   end
 
-  -- An ended run is ready once more, with all its attempts ahead.
+  -- Makes an ended run ready again, with all its attempts left.
   function transitions.revive(run)
     runs.reopen(run)
     run.finishedAt, run.reason, run.cancelRequested, run.isTakenOver, run.startBy, run.byDeadline = nil, nil, nil, nil, nil, nil
@@ -192,8 +195,8 @@ whenUsed(transitions, function()
     transitions.makeReady(run)
   end
 
-  -- For a run that must not overlap: running ones are asked to cancel, those between attempts are cancelled, and those that
-  -- never began are skipped.
+  -- Makes way for a run that must not overlap with others. Runs that are running are asked to cancel, those between
+  -- attempts are cancelled, and those that have never started are skipped.
   function transitions.makeWay(schedule)
     for _, run in ipairs(overlap.unfinished(schedule)) do
       if run.state == 'running' then transitions.requestCancel(run)

@@ -1,8 +1,9 @@
 /**
- * Recording ticks. One script reads a batch of due schedules, the planner plans them here, and another script writes
- * ticks, skips and cursors. What a plan rests on travels with it and is compared before anything of it is written: the
- * schedule's first line, with its version and its cursor, and, where ticks may not overlap, its unfinished runs. A schedule
- * that another instance has moved on meanwhile is left alone. So a tick is recorded once, however many instances plan it.
+ * Records ticks. One script reads a batch of due schedules, the planner plans them in this process, and another script
+ * writes ticks, skips and cursors. Each plan carries what it was made from: the schedule's first line, which has
+ * version and cursor, and the schedule's unfinished runs, unless its ticks may overlap. The writing script compares
+ * both first, and drops the plan if another instance has changed the schedule meanwhile. So a tick is recorded once,
+ * however many instances plan it.
  */
 import { setImmediate } from 'node:timers/promises'
 import { targetOptions } from '../../../core/runs/stored-text.js'
@@ -30,9 +31,9 @@ const readDueScript = luaScript({
     due: listOf(
       named({
         id: text,
-        /** Its first two lines. */
+        /** The first two lines of the schedule's text. */
         text,
-        /** Where ticks may not overlap. */
+        /** The unfinished runs of the schedule. Absent if its ticks may overlap. */
         unfinished: maybe(text),
       }),
     ),
@@ -47,12 +48,12 @@ export const recordTicksScript = luaScript({
   takes: {
     startFrom: number,
     planner: text,
-    /** This is the last batch. */
+    /** True for the last batch: it removes the planner's mark (read-due.lua). */
     removesMark: flag,
     plans: listOf(
       named({
         id: text,
-        /** The schedule's first line before and after. */
+        /** The schedule's first line before and after the plan. */
         from: text,
         to: text,
         unfinished: maybe(text),
@@ -60,7 +61,7 @@ export const recordTicksScript = luaScript({
         goesAt: maybe(number),
         retractThrough: maybe(number),
         cancelsUnfinished: maybe(flag),
-        /** What the runs of all ticks have in common. */
+        /** The fields that the runs of all ticks have in common. */
         run: madeRunShape,
         options: text,
         ticks: listOf(
@@ -76,11 +77,11 @@ export const recordTicksScript = luaScript({
   gives: { recorded: number, skipped: number, nextDueAt: maybe(number) },
 })
 
-/** How many schedules are read at a time, and how many of them are written by one script. */
+/** How many schedules one script reads, and how many of them one script writes. */
 const READ_BATCH = 1_000
 const WRITE_BATCH = 250
 
-/** `planner` names this process among those that plan at the same time. */
+/** `planner` identifies this process among those that plan concurrently. */
 export async function advanceSchedules(
   server: Server,
   planner: string,
@@ -129,7 +130,7 @@ async function advanceShard(
   while (!isLast) {
     const count = Math.min(READ_BATCH, limit - seen.size)
     const read = await server.call(readDueScript, shard, { planner, lookaheadMs, limit: count, behind: limit })
-    // A schedule that is due again right after its ticks were recorded waits for the next call.
+    // A schedule may be due again right after its ticks were recorded. It is then left to the next call.
     const due = read.due.filter(({ id }) => !seen.has(id))
     for (const { id } of due) seen.add(id)
     now = read.now
@@ -139,10 +140,10 @@ async function advanceShard(
     for (let from = 0; from < due.length; from += WRITE_BATCH) {
       const to = from + WRITE_BATCH
       const writing = write(due.slice(from, to), isLast && to >= due.length)
-      // A failure is thrown once all are under way.
+      // `Promise.all` throws the failure, after all writes have been sent.
       writing.catch(() => {})
       writes.push(writing)
-      // The client sends it now, so that the server writes it while the next is planned.
+      // Lets the client send this write now, so that the server executes it while the next one is planned.
       await setImmediate()
     }
     await Promise.all(writes)
@@ -156,7 +157,9 @@ interface Due {
   readonly unfinished?: string
 }
 
-/** Plans a schedule. What does not apply is left out of the message. */
+/**
+ * Plans a schedule, and returns the plan as record-ticks.lua takes it. Undefined fields are left out of the message.
+ */
 function planned(server: Server, shard: number, due: Due, { plan, lookaheadMs }: AdvanceRequest, now: number) {
   const { id, unfinished } = due
   const schedule = toSchedule(id, due.text)
@@ -175,7 +178,8 @@ function planned(server: Server, shard: number, due: Due, { plan, lookaheadMs }:
     cancelsUnfinished: made.cancelUnfinished,
     run: madeRun(run, keyElsewhere(server, shard, key)),
     options: targetOptions(target) ?? '',
-    // A tick is unique by its instant: while its run is known, and behind the cursor for ever.
+    // A tick is recorded once for each instant. Instants up to the cursor are already recorded. `mayBeKnown` makes the
+    // script look for the run of a removed schedule with the same id.
     ticks: made.ticks
       .filter(({ at }) => at > schedule.cursor)
       .map(({ at, readyAt, startBy, byDeadline, waits }) => ({
@@ -190,7 +194,7 @@ function planned(server: Server, shard: number, due: Due, { plan, lookaheadMs }:
   }
 }
 
-/** As `overlap.lua` writes them: `running:begun:1700000000000`. */
+/** Parses the unfinished runs as `overlap.lua` writes them, such as `running:begun:1700000000000`. */
 function unfinishedRuns(words = ''): readonly Unfinished[] {
   if (words === '') return []
   return words.split(' ').map((each) => {

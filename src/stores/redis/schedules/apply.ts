@@ -3,7 +3,10 @@ import type { Server } from '../connection/server.js'
 import { putSchedules } from './put.js'
 import { removeSchedules } from './remove.js'
 
-/** Shards share nothing: all puts are decided first, then each is written, and only then the others are removed. */
+/**
+ * No script can write to two shards: all puts are decided first, then each is written, and only then the others are
+ * removed.
+ */
 export async function applySchedules(
   server: Server,
   writes: readonly ScheduleWrite[],

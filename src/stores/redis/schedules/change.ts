@@ -1,6 +1,7 @@
 /**
- * Changing schedules. What a change does is decided here, from what one script read; another script writes it if all is
- * still as it was read, and nothing at all otherwise. Then it is read and decided again.
+ * Changes schedules. One script reads the schedules, this process decides what to change, and another script writes
+ * that if everything is still as it was read. Otherwise the script writes nothing, and this process reads and decides
+ * again.
  */
 
 import { failure } from '../../../core/errors.js'
@@ -31,11 +32,11 @@ export const writeSchedulesScript = luaScript({
     changes: listOf(
       named({
         id: text,
-        /** What it was decided on. */
+        /** What the decision is based on: the text of the schedule and its unclaimed ticks. */
         text,
         unclaimed: text,
         takeBack: named({ remove: listOf(text), skip: listOf(text), reason: text, unrecorded: listOf(skipRange) }),
-        /** What it becomes; nothing to forget it. */
+        /** The new content of the schedule. Absent to remove it. */
         to: maybe(
           named({
             place: number,
@@ -53,7 +54,7 @@ export const writeSchedulesScript = luaScript({
   gives: { written: flag, now: number, versionsFrom: number },
 })
 
-/** A schedule as it was read, with the ticks that can still be taken back. */
+/** A schedule as it was read, with its unclaimed ticks, which can still be taken back. */
 export interface Found {
   readonly id: string
   readonly text: string
@@ -64,7 +65,7 @@ export interface Found {
 
 export interface ScheduleChange {
   readonly found: Found
-  /** What it becomes, with its place among the versions that the write gives out; undefined to forget it. */
+  /** The new content, and its place among the versions that the write issues. Undefined to remove the schedule. */
   readonly schedule: Omit<Schedule, 'version'> | undefined
   readonly place: number
   readonly takeBack: TakeBack
@@ -74,13 +75,16 @@ export const NO_TICKS: TakeBack = { remove: [], skip: [], reason: 'replaced', un
 
 export interface Decision<Result> {
   readonly changes: readonly ScheduleChange[]
-  /** The caller's result once all is written: versions count from this one on. */
+  /** The result for the caller after the write, which issues versions from `versionsFrom` on. */
   readonly result: (versionsFrom: number) => Result
 }
 
 export type Decide<Result> = (found: readonly Found[], now: number) => Decision<Result>
 
-/** How often a change is decided again because others were faster: more than that is no coincidence. */
+/**
+ * How often a change is decided again after other writers changed the schedules. More often than that is no
+ * coincidence.
+ */
 const MAX_TRIES = 100
 
 export async function decideOn<Result>(

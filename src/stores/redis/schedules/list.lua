@@ -1,5 +1,5 @@
--- schedules/list.lua: schedules in order of id (contract: schedules.list). Keys: schedules, and schedule-ids or
--- schedules-unstamped. It only looks.
+-- schedules/list.lua: returns schedules in order of id (contract: schedules.list). It only reads.
+-- Keys: schedules, and schedule-ids or schedules-unstamped.
 local ids = redis.call('ZRANGEBYLEX', key(given.unstamped and 'schedules-unstamped' or 'schedule-ids'), given.from, '+',
   'LIMIT', 0, given.limit)
 local texts = readMany('HMGET', key('schedules'), ids)

@@ -1,4 +1,4 @@
-/** One schedule, and many in order of their ids. */
+/** Reads one schedule, or lists schedules in order of id. */
 
 import { checkPageLimit } from '../../../core/checks/page-limit.js'
 import { textOrder } from '../../../core/names/text-order.js'

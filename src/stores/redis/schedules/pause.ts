@@ -1,11 +1,11 @@
-/** Pausing and resuming. */
+/** Pauses and resumes schedules. */
 import { decidePause, decideResume, type TakeBack } from '../../../core/schedules/declare.js'
 import type { Schedule } from '../../../core/schedules/schedule.js'
 import { shardOf } from '../cluster/shards.js'
 import type { Server } from '../connection/server.js'
 import { change, type Found, NO_TICKS } from './change.js'
 
-/** Decides on one schedule: answers it as it is, or as it becomes. */
+/** Changes one schedule. Returns the changed schedule, or the schedule as it is if `decide` returns undefined. */
 function changeOne(
   server: Server,
   id: string,

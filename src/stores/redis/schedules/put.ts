@@ -1,4 +1,4 @@
-/** Putting schedules. Puts of single schedules that come at the same time share the scripts that read and write. */
+/** Puts schedules. Concurrent puts of single schedules share the scripts that read and write. */
 import { decidePut, type TakeBack } from '../../../core/schedules/declare.js'
 import type { Schedule } from '../../../core/schedules/schedule.js'
 import type { PutResult, ScheduleWrite } from '../../../core/store.js'
@@ -18,7 +18,7 @@ export function puts(server: Server): (writes: readonly ScheduleWrite[]) => Prom
   }
 }
 
-/** Nothing is written in any shard before all has been decided in every one. */
+/** Decides on the writes of all shards before it writes to any of them. */
 export async function putSchedules(server: Server, writes: readonly ScheduleWrite[]): Promise<PutResult[]> {
   const home = ({ id }: ScheduleWrite) => shardOf(id, server.shards)
   const first = new Map<number, Decision<PutResult[]>>()
@@ -33,7 +33,7 @@ function idsOf(writes: readonly ScheduleWrite[]): string[] {
   return [...new Set(writes.map(({ id }) => id))]
 }
 
-/** Decides on all writes before the first is done, because one that throws must leave nothing behind. */
+/** Decides on all writes before the first is done: if a decision throws, nothing has been written. */
 function decidePuts(writes: readonly ScheduleWrite[]): Decide<PutResult[]> {
   return (founds, now) => {
     const found = new Map(founds.map((each) => [each.id, each]))
@@ -68,7 +68,7 @@ function addedTo(one: TakeBack, other: TakeBack): TakeBack {
   }
 }
 
-/** Versions are the store's to give: they are known once all is written. */
+/** The store issues the versions when it writes. */
 function withVersion({ place, ...result }: PutResult & { readonly place: number }, versionsFrom: number): PutResult {
   if (result.outcome === 'conflict' || result.outcome === 'unchanged') return result
   return { outcome: result.outcome, schedule: { ...result.schedule, version: versionsFrom + place } }

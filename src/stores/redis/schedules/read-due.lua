@@ -1,9 +1,11 @@
 -- include: runs/overlap
--- schedules/read-due.lua: schedules that are due, with what planning them takes (contract: schedules.advance, first step).
+-- schedules/read-due.lua: returns due schedules, with what planning them needs (contract: schedules.advance, first
+-- step).
 --
--- Two that plan at once would plan the same. A mark in `planners`, which lasts half a second and is removed with the last
--- plan, makes the second one look behind the schedules of the first. Only the sharing of work depends on it.
--- Keys: schedules, schedule-due, planners, and the runs of each schedule.
+-- Two processes that plan at the same time would plan the same schedules. So each planner leaves a mark in `planners`,
+-- which lasts half a second and is removed with its last plan. A planner that finds the mark of another skips as many
+-- schedules (`behind`) as that one may take. The marks only divide the work: without them the result is the same.
+-- Keys: schedules, schedule-due, planners, and the schedule-* sets of each schedule.
 local MARK_MS = 500
 
 local offset, marks = 0, redis.call('HGETALL', key('planners'))
@@ -19,7 +21,7 @@ if #ids > 0 then
   redis.call('HSET', key('planners'), given.planner, int(now + MARK_MS))
   for at, text in ipairs(readMany('HMGET', key('schedules'), ids)) do
     if text then
-      -- The planner does not read the payload, which is the last line.
+      -- Leaves out the last line, the payload, which the planner does not need.
       local lineEnd = string.find(text, '\n', 1, true)
       local definitionEnd = string.find(text, '\n', lineEnd + 1, true)
       due[#due + 1] = { id = ids[at], text = string.sub(text, 1, definitionEnd - 1),

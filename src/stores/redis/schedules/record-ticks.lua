@@ -1,17 +1,19 @@
 -- include: locks/pass-on
 -- schedules/record-ticks.lua: writes plans: ticks, skips and cursors (contract: schedules.advance, second step).
 --
--- A plan is written only over what it was made from: the schedule's first line, with its version and cursor, and where ticks
--- may not overlap its unfinished runs. One that another instance has moved on is left alone, so a tick is recorded once.
--- The layout of a schedule's text is in schedules/schedule-codec.ts.
--- Keys: schedules, schedule-due, schedules-finished, planners; runs, queues and lines.
--- Crash: all of it or nothing was written. Reply lost: the schedules are no longer due.
+-- A plan is written only if what it was made from is unchanged: the schedule's first line, which has version and
+-- cursor, and the schedule's unfinished runs, unless its ticks may overlap. Otherwise another instance has changed the
+-- schedule, and the plan is dropped. So a tick is recorded once. The layout of a schedule's text is in
+-- schedules/schedule-codec.ts.
+-- Keys: schedules, schedule-due, schedules-finished, planners; runs, queues, schedule-* and key-* sets.
+-- Crash: either everything or nothing was written. Reply lost: the schedules are no longer due.
 numbers.startFrom(given.startFrom)
 if given.removesMark then redis.call('HDEL', key('planners'), given.planner) end
 
 local recorded, skipped, texts, due = 0, 0, {}, {}
 
--- A former schedule of this id may have had a tick at an instant that this one reaches back to.
+-- Whether a run of this tick exists. A schedule may have ticks before its own creation, and a removed schedule with the
+-- same id may have recorded those.
 local function isKnown(schedule, tick)
   for _, set in ipairs({ 'schedule-engaged', 'schedule-waiting', 'schedule-ended' }) do
     for _, run in ipairs(runs.loadMany(redis.call('ZREVRANGE', key(set, schedule), 0, 999))) do
@@ -33,7 +35,7 @@ local function record(plan, payload, tick)
   else transitions.makeReady(run) end
 end
 
--- Under a policy that drops missed ticks, older ones that never began are taken back.
+-- Under a policy that drops missed ticks, skips older ticks whose runs have never started.
 local function retract(schedule, through)
   for _, run in ipairs(overlap.unfinished(schedule)) do
     if run.attempt == 0 and run.origin == 'tick' and run.tick <= through then
@@ -67,7 +69,7 @@ local ids = {}
 for at, plan in ipairs(given.plans) do ids[at] = plan.id end
 for at, text in ipairs(readMany('HMGET', key('schedules'), ids)) do
   local plan = given.plans[at]
-  -- With the end of the line, so that no line is taken for a longer one.
+  -- Compares the line break, too: otherwise a longer first line with the same beginning would match.
   local isSame = text and string.sub(text, 1, #plan.from + 1) == plan.from .. '\n'
   if isSame and (overlap.isAllowed(text) or overlap.unfinishedText(plan.id) == plan.unfinished) then apply(plan, text) end
 end

@@ -3,7 +3,9 @@ import type { SkipRange } from '../../../core/schedules/plan.js'
 import { shardOf } from '../cluster/shards.js'
 import type { Server } from '../connection/server.js'
 
-/** Ranges are sorted by their last tick. A range is a text: `<number> <from> <to> <count> <reason>`. */
+/**
+ * Reads from a set that is sorted by the last tick of each range. A member is `<number> <from> <to> <count> <reason>`.
+ */
 export async function skippedRanges(
   server: Server,
   schedule: string,

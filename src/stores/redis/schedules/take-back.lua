@@ -1,6 +1,6 @@
 -- include: runs/transitions
--- What a change of a schedule does to its ticks that were recorded and never claimed: ticks still ahead are removed, as if
--- they had never been recorded; ticks already due are skipped.
+-- What a change of a schedule does to recorded ticks that were never claimed. Ticks in the future are removed, as if
+-- they had never been recorded. Ticks that are already due are skipped.
 local takeBack = {}
 whenUsed(takeBack, function()
   function takeBack.unclaimed(schedule)
@@ -12,7 +12,8 @@ whenUsed(takeBack, function()
     return found
   end
 
-  -- As one text: a decision rests on it, and it is compared before anything of the decision is written.
+  -- The unclaimed ticks as one text. A decision is based on it, and write.lua compares it before it writes the
+  -- decision.
   function takeBack.unclaimedText(schedule)
     local words = {}
     for at, run in ipairs(takeBack.unclaimed(schedule)) do words[at] = run.number .. ':' .. int(run.tick) end
@@ -33,7 +34,7 @@ whenUsed(takeBack, function()
     end
   end
 
-  -- Ticks between attempts end with their schedule.
+  -- Cancels ticks that wait for their next attempt, because their schedule is removed.
   function takeBack.cancelBetweenAttempts(schedule)
     for _, run in ipairs(overlap.unfinished(schedule)) do
       if run.attempt > 0 and run.state ~= 'running' and run.origin == 'tick' then transitions.finish(run, 'cancelled') end

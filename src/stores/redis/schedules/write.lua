@@ -1,13 +1,14 @@
 -- include: locks/pass-on
 -- include: schedules/take-back
--- schedules/write.lua: writes a decision on schedules, if all of them are still as they were read, and nothing otherwise:
--- then the caller reads and decides again (contract: schedules.put, remove, pause, resume).
+-- schedules/write.lua: writes a decision about schedules, if all of them are still as they were read. Otherwise it
+-- writes nothing, and the caller reads and decides again (contract: schedules.put, remove, pause, resume).
 --
 -- The layout of a schedule's text is in schedules/schedule-codec.ts.
 -- Keys: schedules, schedule-ids, schedule-due, schedules-unstamped, schedules-finished, and the runs of each.
--- Crash: all of it or nothing was written. Reply lost: a repetition finds it written, and decides that nothing changes.
+-- Crash: either everything or nothing was written. Reply lost: a repetition finds the new text, and decides to change
+-- nothing.
 
--- Instances are woken for a schedule that is due this soon.
+-- Instances get a hint if a schedule is due within this time.
 local SOON_MS = 60000
 
 numbers.startFrom(given.startFrom)

@@ -1,4 +1,4 @@
--- schema/key-types.lua: the types of keys of the shard, in order, for belfry doctor. It only looks.
+-- schema/key-types.lua: returns the Redis types of some keys of the shard, in order, for belfry doctor. It only reads.
 local keys, types = {}, {}
 for at, name in ipairs(given.names) do
   keys[at] = key(name)

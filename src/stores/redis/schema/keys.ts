@@ -1,6 +1,7 @@
 /**
- * Every key of the store: scripts name them by `key(name, …)` and by nothing else, and a test holds both to this list. In
- * front of each is the prefix of its shard, `belfry:{3}:`, so that scripts find all keys of a shard together.
+ * Every key of the store. Scripts name keys only by `key(name, …)`, and a test compares their names with this list.
+ * Each key begins with the prefix of its shard, such as `belfry:{3}:`, so that one script can use all keys of the
+ * shard.
  */
 export const KEYS = {
   meta: 'hash: shards, count (the last number), line, frozen, swept',
@@ -65,12 +66,15 @@ export const KEYS = {
 
 export type KeyName = keyof typeof KEYS
 
-/** The first shard's keys: the number of the others is found there. */
+/** The key prefix of the first shard, which also stores the number of shards. */
 export function firstShard(prefix: string): string {
   return `${prefix}{0}:`
 }
 
-/** A key of the store taken apart: `belfry:{3}:lock:mail` is `lock` of `mail` in the shard whose keys begin `belfry:{3}:`. */
+/**
+ * Parses a key of the store: `belfry:{3}:lock:mail` is the key `lock` of `mail`, in the shard with the prefix
+ * `belfry:{3}:`.
+ */
 export function readKey(
   name: string,
 ): { readonly shard: string; readonly key: KeyName; readonly of: string } | undefined {

@@ -1,11 +1,11 @@
--- What every script begins with, behind its clock.
+-- The beginning of every script, after its clock.
 --
 --   given           the parameters by name, as lua-script.ts declares them
 --   reply(answer)   the results by name, with the hints of `wake`
 --   now             the store's time, in milliseconds
 --   key(name, ...)  the only place that makes the name of a key: keys.ts lists all of them
 --
--- A script cannot be rolled back: it looks and decides before it writes.
+-- A script cannot be rolled back, so it reads and decides before it writes.
 -- luacheck: push ignore 211
 local now = math.floor(clock.nowUs / 1000)
 local given = ARGV[1] and cjson.decode(ARGV[1])
@@ -16,10 +16,12 @@ local function key(name, one, other)
   return KEYS[1] .. name
 end
 
--- Whole numbers as text. cjson writes 14 digits of a number, and a token has 16: texts and replies have tokens as strings.
+-- A whole number as text. cjson writes only 14 digits of a number, and a token has 16: so stored texts and replies have
+-- tokens as strings.
 local function int(number) return string.format('%.0f', number) end
 
--- Hints at changes: 'schedules', 'runs', 'leases', 'attempts', 'settled'; and 'tickets', which this process delivers.
+-- Notes a hint: 'schedules', 'runs', 'leases', 'attempts' or 'settled' wakes other code; at 'tickets' the caller of the
+-- script delivers tickets.
 local woken, isWoken = {}, {}
 local function wake(what)
   if isWoken[what] then return end
@@ -29,7 +31,7 @@ end
 
 local function reply(answer) return table.concat(woken, ' ') .. '\n' .. cjson.encode(answer) end
 
--- One command for many arguments. A Lua function takes no more than some 8,000.
+-- Runs one command with many arguments in several parts, because a Lua function takes at most some 8,000 arguments.
 local BATCH = 2000
 local function batch(command, name, args)
   for first = 1, #args, BATCH do redis.call(command, name, unpack(args, first, math.min(first + BATCH - 1, #args))) end
@@ -43,8 +45,8 @@ local function readMany(command, name, fields)
   return found
 end
 
--- Fills an included module when a script first uses it: a script includes more than one call needs, and making the hundred
--- functions of all modules takes longer than taking a lock.
+-- Fills an included module when a script first uses it. A call needs few of the modules that its script includes, and
+-- creating the hundred functions of all of them takes longer than acquiring a lock.
 local makers, unused = {}, {}
 function unused.__index(module, name)
   setmetatable(module, nil)

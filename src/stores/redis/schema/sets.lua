@@ -1,9 +1,9 @@
--- Sorted sets that scripts write and hardly ever read. Their changes are collected, and `save` writes them by one command a
--- set: a command that is called from Lua costs more than the work in it. The last change of a member counts. A script that
--- reads such a set after it changed it calls `save` first.
+-- Sorted sets that scripts often write and rarely read. Changes are collected, and `save` writes them with one command
+-- for each set, because a command that is called from Lua costs more than the change itself. The last change of a
+-- member counts. A script that reads such a set after it changed it calls `save` first.
 local sets = {}
 whenUsed(sets, function()
-  -- By the set's name: its members, each with its score, or false if it leaves.
+  -- Changed members by the name of the set: the new score of each, or false to remove it.
   local changed = {}
 
   function sets.put(name, member, score)
@@ -17,7 +17,8 @@ whenUsed(sets, function()
 
   function sets.remove(name, member) sets.put(name, member, false) end
 
-  -- Removals come first: a server that is full refuses a script's first command if it could take memory, and none after it.
+  -- Removals come first. A server that has reached maxmemory checks only the first write of a script: it refuses that
+  -- write if it may need memory, and accepts all later ones.
   function sets.save()
     local puts = {}
     for name, members in pairs(changed) do

@@ -1,5 +1,5 @@
--- schema/show.lua: the content of one key of this shard, for `belfry redis show`. It only looks, and at the first few
--- members alone: those of a hash or set in no order.
+-- schema/show.lua: returns the content of one key of this shard, for `belfry redis show`. It only reads, and only the
+-- first few members. Those of a hash or a set are in no order.
 local name = KEYS[1] .. given.key
 local kind = redis.call('TYPE', name).ok
 local members, size = {}, 1

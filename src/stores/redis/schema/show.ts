@@ -1,4 +1,4 @@
-/** Any key of a store in words, for `belfry redis show`: what it is for, and what its texts say. */
+/** Describes a key of a store for `belfry redis show`: what it is for, and its content with the stored texts parsed. */
 import type { Json } from '../../../core/checks/json.js'
 import { everywhere, shardKeys } from '../cluster/shards.js'
 import { lookScript } from '../connection/check-server.js'
@@ -21,24 +21,27 @@ const showScript = luaScript({
 
 export interface ShownKey {
   readonly key: string
-  /** What keys of this name are for. */
+  /** The purpose of keys with this name. */
   readonly about: string
-  /** How many members it has; those that are shown may be fewer. */
+  /** How many members the key has. The list may have fewer. */
   readonly size: number
   readonly members: readonly ShownMember[]
 }
 
 export interface ShownMember {
-  /** The field or member; absent in a text. */
+  /** The field or member. Absent if the key is a string. */
   readonly name?: string
-  /** The value in words, or the score. */
+  /** The parsed value, or the score. */
   readonly value?: Json
 }
 
-/** How many members are shown. */
+/** How many members are shown at most. */
 const SHOWN = 100
 
-/** `belfry:{0}:lock:mail`, or `lock:mail` to look in all shards; with a member, that alone. Undefined for no key of a store. */
+/**
+ * Shows a key by its full name, such as `belfry:{0}:lock:mail`, or as `lock:mail` in all shards. `member` selects one
+ * member. Returns undefined if the name is not that of a key of a store.
+ */
 export async function showKey(
   options: RedisOptions,
   name: string,
@@ -74,7 +77,7 @@ export async function showKey(
   }
 }
 
-/** The content of a text. Scores and texts of other formats stay as they are. */
+/** The parsed content of a stored text. Scores and texts of other formats stay as they are. */
 function inWords(key: KeyName, shard: number, member: string, stored: string): Json {
   switch (key) {
     case 'runs':

@@ -7,7 +7,7 @@ import deliveredSource from './delivered.lua'
 import outboxSource from './outbox.lua'
 import receiveSource from './receive.lua'
 
-/** A ticket to send: what the outbox answers, `receive` takes unchanged. */
+/** A ticket to send. `receive` takes it exactly as `outbox` returned it. */
 interface Wanted {
   readonly shard: number
   readonly run: string
@@ -53,7 +53,10 @@ const deliveredScript = luaScript({
   gives: {},
 })
 
-/** Sends the tickets of a shard's runs, and tells runs of other shards what became of theirs. */
+/**
+ * Delivers a shard's outbox to the other shards: tickets to make, tickets to end because their runs have ended, and
+ * runs to skip because their tickets were skipped.
+ */
 export async function deliverTickets(server: Server, shard: number): Promise<void> {
   const outbox = await server.call(outboxScript, shard, {})
   const shards = new Set([...outbox.wanted, ...outbox.unwanted, ...outbox.skipped].map((each) => each.shard))

@@ -1,19 +1,20 @@
 -- include: locks/pass-on
--- cluster/tickets/delivered.lua: removes messages from the outbox that another shard has received (tickets.ts). Safe to
--- repeat.
+-- cluster/tickets/delivered.lua: removes messages from a shard's outbox after the other shard has received them
+-- (tickets.ts). Safe to repeat.
 -- Keys: ticket-sent, ticket-wanted, ticket-checked, ticket-unwanted, ticket-skipped, ticket-refused, runs.
 local REFUSED_MS = 60000
 
 for _, each in ipairs(given.sent) do
   redis.call('SREM', key('ticket-checked'), each.run)
-  -- A run that has changed since the outbox was read must send its ticket once more.
+  -- A run that has changed since the outbox was read stays in ticket-wanted, so that its ticket is sent again.
   local run = runs.load(each.run)
   if run and run.state == each.state and run.attempt == each.attempt and redis.call('ZREM', key('ticket-wanted'), each.run) == 1 then
     redis.call('ZADD', key('ticket-sent'), now, each.run)
   end
 end
 
--- Its key was busy, so it is not enqueued after all. Its enqueue asks for this answer right away.
+-- The key of these runs was busy when their tickets arrived, so each run is removed as if it had never been enqueued.
+-- The enqueue call reads ticket-refused right after this script, and returns `busy` with the run that has the key.
 for _, each in ipairs(given.refused) do
   local run = redis.call('SISMEMBER', key('ticket-checked'), each.run) == 1 and runs.load(each.run)
   if run then

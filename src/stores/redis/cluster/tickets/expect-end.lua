@@ -1,7 +1,8 @@
 -- include: locks/pass-on
--- cluster/tickets/expect-end.lua: answers which tickets still hold their keys with their tokens. Only the runs of those may
--- be settled (tickets.ts). From now on such a ticket may outlive its run: until the ticket is finished, copies of the run
--- wait and are not skipped. Keys: runs, lock. Safe to repeat.
+-- cluster/tickets/expect-end.lua: returns which tickets still hold their keys with the given tokens. Only the runs of
+-- those tickets may be settled (tickets.ts). The script marks the tickets as unconfirmed, because each may now outlive
+-- its run. Until the ticket has ended, a run that would be skipped because the key is busy waits instead.
+-- Keys: runs, lock. Safe to repeat.
 local held = {}
 for at, each in ipairs(given.tickets) do
   local ticket = runs.load(each.ticket)

@@ -1,6 +1,9 @@
 import type { AttemptRef } from '../../../../core/instances/instance.js'
 
-/** The attempts of this process that have a ticket, with the shard of their key: of each run, the latest attempt. */
+/**
+ * The attempts of this process that have a ticket, each with the shard of its key. Only the latest attempt of a run is
+ * kept.
+ */
 export class HeldTickets {
   readonly #held = new Map<string, { readonly token: number; readonly shard: number }>()
 

@@ -1,9 +1,9 @@
 -- include: runs/loaded-runs
--- cluster/tickets/outbox.lua: the messages of a shard's runs and tickets to other shards (tickets.ts). It removes none:
--- delivered.lua does, when they have arrived. Keys: ticket-wanted, ticket-sent, ticket-unwanted, ticket-skipped,
--- ticket-checked, runs.
+-- cluster/tickets/outbox.lua: returns the messages of a shard's runs and tickets to other shards (tickets.ts). The
+-- messages stay until delivered.lua removes them, after they have arrived.
+-- Keys: ticket-wanted, ticket-sent, ticket-unwanted, ticket-skipped, ticket-checked, runs.
 
--- A ticket that was sent this long ago and is still not claimed is sent again: a failover may have lost it.
+-- If a run has not started this long after its ticket was sent, the ticket is sent again: a failover may have lost it.
 local RESEND_MS = 10000
 
 for _, number in ipairs(redis.call('ZRANGEBYSCORE', key('ticket-sent'), '-inf', now - RESEND_MS, 'LIMIT', 0, 200)) do

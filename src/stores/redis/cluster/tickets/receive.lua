@@ -1,9 +1,10 @@
 -- include: locks/pass-on
--- cluster/tickets/receive.lua: the messages of another shard's outbox to this one: tickets to end, tickets to make, and
--- runs whose ticket was skipped (tickets.ts). Each part is safe to repeat. Keys: runs, ticket-held, lines and locks of keys.
+-- cluster/tickets/receive.lua: receives the messages from another shard's outbox: tickets to end, tickets to make, and
+-- runs whose tickets were skipped (tickets.ts). Each part is safe to repeat.
+-- Keys: runs, ticket-held, the key-* sets and locks of keys.
 
--- Tickets of runs that ended. A ticket of the run's last attempt is over; so is one that was claimed for an attempt that
--- never began.
+-- Ends tickets whose runs have ended. Such a ticket has the number of the run's last attempt, or the next number if it
+-- was claimed for an attempt that never started.
 for _, each in ipairs(given.unwanted) do
   local ticket = runs.load(each.ticket)
   local isOfLast = ticket and ticket.attempt == each.attempt
@@ -11,7 +12,8 @@ for _, each in ipairs(given.unwanted) do
   if isOfLast or isOfNext then transitions.finish(ticket, 'cancelled') end
 end
 
--- Makes a ticket, or brings it up to date. Answers the run that has the key, if the ticket needs a free key.
+-- Makes a ticket, or updates it if it exists. If the ticket is made only when the key is free, and the key is busy,
+-- returns the run that has the key.
 local function receive(each)
   local known = runs.load(each.ticket)
   local winner = not known and each.isChecked and keyLine.winner(each.key, each.permits, tonumber(each.readyAt))
@@ -22,7 +24,8 @@ local function receive(each)
       byDeadline = each.byDeadline, attempt = each.attempt }, '\nnull', each.ticket)
     if each.state == 'waiting' then transitions.makeWait(ticket, 'overlap') else transitions.makeReady(ticket) end
   elseif known.waitsFor == 'overlap' and each.state == 'ready' then transitions.makeReady(known)
-  -- The attempt that has the key ended in the run's shard, and the run is ready for its next one.
+  -- The attempt that holds the key has ended in the run's shard, where the run is ready for its next attempt. So the
+  -- ticket frees the key and is ready, too.
   elseif known.state == 'running' and known.attempt == each.attempt then
     transitions.giveBack(known, tonumber(each.readyAt))
   end

@@ -1,10 +1,12 @@
 -- include: locks/pass-on
--- cluster/tickets/report.lua: an instance reports what became of the runs of its tickets (tickets.ts). A run has started; or
--- it could not start yet, and its ticket can be claimed again, at once or later; or it needs no start or was settled, and
--- its ticket is over. Keys: runs, key-skipping, lines and locks of keys. Safe to repeat: a ticket with another token belongs to
--- another attempt.
+-- cluster/tickets/report.lua: an instance reports what happened to the runs of the tickets that it claimed
+-- (tickets.ts). If the run has started, the ticket is confirmed. If the run cannot start yet, the ticket is ready to be
+-- claimed again, at once or later. If the run needs no start or was settled, the ticket ends.
+-- Keys: runs, key-skipping, the key-* sets and locks of keys. Safe to repeat: a ticket with another token belongs to
+-- another attempt and is left alone.
 
--- How many copies that waited to learn whether their key is busy one script skips. The others run when the key is free.
+-- One script skips at most this many runs that waited to learn whether their key is busy. The others run when the key
+-- is free.
 local MOST_COPIES = 1000
 
 local function confirm(ticket)
@@ -23,7 +25,8 @@ for _, each in ipairs(given.tickets) do
   local ticket = runs.load(each.ticket)
   if ticket and ticket.state == 'running' and ticket.token == each.token then
     if each.hasStarted then
-      -- A confirmation may arrive late, from an old connection, when the run is about to end or has ended.
+      -- An old connection may deliver this confirmation late, when the run is being settled or has ended. Then it must
+      -- not count.
       if ticket.unconfirmed and not ticket.isEnding then confirm(ticket) end
     elseif each.againInMs then transitions.unclaim(ticket, math.max(ticket.readyAt, now + each.againInMs))
     else transitions.finish(ticket, 'cancelled') end

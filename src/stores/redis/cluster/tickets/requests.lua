@@ -1,14 +1,14 @@
 -- include: locks/permits
 -- include: runs/loaded-runs
--- The messages of a run to its ticket in the key's shard, and of the ticket to its run. tickets.ts explains the protocol,
--- deliver.ts carries the messages.
+-- Writes the messages of a run to its ticket in the key's shard, and of a ticket to its run. tickets.ts explains the
+-- protocol, deliver.ts carries the messages.
 --
---   ticket-wanted    runs that need a ticket, by since when
---   ticket-sent      runs whose ticket is there, by when it was sent
---   ticket-checked   of these, runs that are enqueued only if their key is free when they get their ticket
+--   ticket-wanted    runs that need a ticket, scored by when they asked for it
+--   ticket-sent      runs whose ticket has arrived in the key's shard, scored by when it was sent
+--   ticket-checked   of both, runs that are enqueued only if their key is free when their ticket arrives
 --   ticket-unwanted  runs that ended without a settlement, with the shard and attempt of the ticket to end
---   ticket-held      in the key's shard: tickets of runs that wait, by when they were last sent
---   ticket-skipped   in the key's shard: tickets that were skipped, with the reason, until their runs have it
+--   ticket-held      in the key's shard: tickets of runs that wait, scored by when they were last sent
+--   ticket-skipped   in the key's shard: tickets that were skipped, with the reason, until their runs are skipped, too
 local tickets = {}
 whenUsed(tickets, function()
   function tickets.request(run)
@@ -16,13 +16,13 @@ whenUsed(tickets, function()
     wake('tickets')
   end
 
-  -- The run no longer needs the ticket that it asked for.
+  -- The run leaves the state in which it asked for a ticket, so the request is withdrawn.
   function tickets.forgetRequest(run)
     redis.call('ZREM', key('ticket-wanted'), run.number)
     redis.call('ZREM', key('ticket-sent'), run.number)
   end
 
-  -- The run ends before it has begun, and so must its ticket.
+  -- For a run that ends before its next attempt starts: asks the key's shard to end the run's ticket.
   function tickets.giveUp(run)
     if not run.keyShard or run.state == 'running' then return end
     if redis.call('ZSCORE', key('ticket-sent'), run.number) or redis.call('ZSCORE', key('ticket-wanted'), run.number) then
@@ -32,7 +32,7 @@ whenUsed(tickets, function()
     redis.call('SREM', key('ticket-checked'), run.number)
   end
 
-  -- The run ends while it is running, and no settlement will end its ticket.
+  -- For a run that ends while it is running, but not by a settlement: asks the key's shard to end the run's ticket.
   function tickets.dropEnded(run)
     if not run.keyShard or run.state ~= 'running' then return end
     redis.call('HSET', key('ticket-unwanted'), run.number, run.keyShard .. ' ' .. run.attempt)
@@ -44,7 +44,8 @@ whenUsed(tickets, function()
     wake('tickets')
   end
 
-  -- A claimed ticket whose run is not known to run: it has not started yet, or may have ended. The key may be free.
+  -- Whether a lease is held by a ticket whose run may not be running, because it has not started yet or may have ended.
+  -- The key may then be free.
   function tickets.isUnsure(lease)
     local ticket = lease.run and permits.isTicket(lease.run) and runs.load(lease.run)
     return ticket and ticket.state == 'running' and ticket.unconfirmed or false

@@ -1,50 +1,52 @@
 /**
- * Keys of other shards. A run is in the shard of its schedule, its key in the shard of the key's name, and no script sees
- * both. So a ticket represents the run in the key's shard: the ticket queues, waits in line, is claimed and holds the key
- * there, like any run with a key. The instance that claims the ticket starts the run in the run's shard, with the ticket's
- * token.
+ * Tickets, for runs whose exclusive key is in another shard. A run is in the shard of its schedule, its key is in the shard of
+ * the key's name, and no script can use both. So a ticket represents the run in the key's shard. Like any run with a key, the
+ * ticket is queued, waits for the key, is claimed, and holds the key. The instance that claims the ticket then starts the run
+ * in the run's shard, with the ticket's token.
  *
  *   run's shard                                     key's shard
  *   ready, in ticket-wanted ──── deliver ─────────► ticket: ready ◄────────────┐
  *                                                     │ claim: it holds the key │
  *   ready, not yet ◄──────────── start-runs ──────  running, unconfirmed       │
- *     │      ──── report (again in so long) ──────────────────────────────────►┘
+ *     │      ──── report (cannot start yet) ──────────────────────────────────►┘
  *   running ◄─────────────────── start-runs ──────  running, unconfirmed
  *     │      ──── report (started) ───────────────► running
  *     │      ──── expect-end ─────────────────────► running, unconfirmed
  *   succeeded, … (settle)                             │
- *     │      ──── report (over) ──────────────────► gone: the key is free
+ *     │      ──── report (ended) ─────────────────► gone: the key is free
  *   ready again (retry, takeover) ── deliver ─────► ticket: ready
  *
  * While a ticket is unconfirmed, its run may not be running: it has not started yet, or has ended already. So the key may
- * be free, and a copy that would skip because of it waits, until the start is confirmed or the ticket is gone.
- * After expect-end no confirmation counts: an old connection may deliver one late.
+ * be free. A run that would be skipped because of this busy key waits instead, until the start is confirmed or the ticket
+ * has ended. After expect-end a confirmation no longer counts, because an old connection may deliver one late.
  *
- * A run that waits for others of its schedule has a ticket, too. That ticket only waits for its run, and counts against the
- * key. A run that was enqueued on condition that its key is free gets its ticket on that condition, and is removed
- * without it.
+ * A run that waits for other runs of its schedule has a ticket, too. That ticket waits for its run, and counts against the
+ * key. A run that is enqueued on condition that its key is free gets its ticket on the same condition, and is removed if
+ * the ticket is refused.
  *
- * Order: in the key's shard the oldest ticket that is due takes the key first. An older run whose ticket has not arrived
- * there, or was lost in a failover, cannot be seen. So a run's own shard checks the order once more, for runs of one
- * schedule: start-runs refuses a run while an older one is ready, and sends the ticket of that one again.
+ * Order: in the key's shard the oldest ticket that is due takes the key first. That shard does not know of an older run
+ * whose ticket has not arrived yet, or was lost in a failover. So the run's own shard checks the order again among the
+ * runs of one schedule: start-runs refuses a run while an older one is ready, and sends the older run's ticket again.
  *
- * A ticket is there for as long as its run needs it. Only the run's shard knows that:
+ * A ticket must exist for as long as its run needs it, which only the run's shard knows. What can go wrong:
  *
- * - Ticket not sent, or lost on the way: the run stays in `ticket-wanted` until its ticket is known to be there. Sweeps
- *   send what is left, and send tickets again that are not claimed for long. A ticket that is there already stays as it is.
- * - Ticket claimed, run not started (crash, lost reply): the beat does not list the ticket, or the instance dies: the ticket
- *   becomes ready again. A claim whose confirmation was lost is repeated with its number.
- * - Ticket claimed, and the run cannot start yet, because the clock of its shard is behind, for example: the ticket becomes
+ * - Ticket not sent, or lost on the way: the run stays in `ticket-wanted` until the key's shard has confirmed its ticket.
+ *   Each rescue sends what is left there, and sends a ticket again if its run has not started for long. Receiving a ticket
+ *   twice changes nothing.
+ * - Ticket claimed, run not started (crash, lost reply): the beat does not list the ticket, or the instance is declared
+ *   dead, so the ticket becomes ready again. An instance that got no reply repeats its claim with the same number, and
+ *   with it the start and the report.
+ * - Ticket claimed, but the run cannot start yet, for example because the clock of its shard is behind: the ticket becomes
  *   ready again, at once or later.
- * - The run ends without a settlement: it is in `ticket-unwanted` until its ticket is gone. If the ticket is claimed
- *   before, its claimer or the delivery finishes it, whichever comes first, and the key is free.
- * - A waiting run is lost in a failover: its ticket is not sent again, and ends when that has lasted for long.
- * - The key is taken from the ticket (lease over, reset): the ticket is claimed again, with a higher token, and starting the
- *   run with that token fences the attempt before it.
- * - The run's shard takes the run from its instance: the delivery frees the key for the next attempt.
- * - Crash between settle and report: the ticket outlives its run until its instance is declared dead; then it is claimed,
- *   and finished because its run needs no start. A settlement is refused once the instance's lease has run out in the run's
- *   shard, which happens before it does for the ticket.
+ * - The run ends without a settlement: it stays in `ticket-unwanted` until its ticket has ended. If the ticket is claimed
+ *   before that, its claimer or the delivery ends it, whichever comes first, and the key is free.
+ * - A failover loses a waiting run: its ticket is no longer sent again, and after a while rescue.lua ends it.
+ * - The key is taken from the ticket (expired lease, or reset): the ticket is claimed again with a higher token. Starting
+ *   the run with that token fences its previous attempt.
+ * - The run's shard takes the run from its instance: the next delivery frees the key for the run's next attempt.
+ * - Crash between settle and report: the ticket outlives its run until its instance is declared dead. The ticket is then
+ *   claimed again, and ended because its run needs no start. The run's shard refuses settlements after the instance's
+ *   lease has expired there, and the ticket's lease expires only after that.
  */
 import type { NewRun } from '../../../../core/runs/run.js'
 import type {
@@ -70,7 +72,7 @@ const startScript = luaScript({
   source: startSource,
   writes: true,
   takes: { instance: text, claim: number, runs: listOf(named({ run: text, token: text })) },
-  /** A run that was started, or when its ticket may be claimed again. Neither: the run needs no start. */
+  /** Either the run that was started, or when its ticket may be claimed again. With neither, the run needs no start. */
   gives: { runs: listOf(named({ run: maybe(text), againInMs: maybe(number) })) },
 })
 
@@ -79,11 +81,14 @@ const reportScript = luaScript({
   source: reportSource,
   writes: true,
   takes: { tickets: listOf(named({ ticket: text, token: text, hasStarted: flag, againInMs: maybe(number) })) },
-  /** Runs that waited to learn whether their key is busy. */
+  /** Runs that had waited to learn whether their key is busy, and were skipped because it is. */
   gives: { skipped: skippedRuns },
 })
 
-/** Starts the runs whose tickets were claimed, and reports that. A ticket whose run cannot start frees its key at once. */
+/**
+ * Starts the runs of claimed tickets, and reports to the keys' shard which ones have started. A ticket whose run did
+ * not start frees its key at once.
+ */
 export async function startTickets(
   server: Server,
   shard: number,
@@ -119,7 +124,10 @@ const expectEndScript = luaScript({
   gives: { held: listOf(flag) },
 })
 
-/** Settles runs whose keys are in other shards: asks for the tickets, settles, and frees the keys. */
+/**
+ * Settles runs whose keys are in other shards, in three steps: checks that their tickets still hold the keys, settles
+ * the runs, and ends the tickets, which frees the keys.
+ */
 export async function settleTickets(
   server: Server,
   settlements: readonly Settlement[],
@@ -148,8 +156,8 @@ const checkScript = luaScript({
 })
 
 /**
- * The run that has a checked key in another shard, as far as can be seen from here. Of two that ask at once both may pass:
- * the key's shard decides when they get their tickets there.
+ * For a run that is enqueued only if its key in another shard is free: returns `busy` if the key is taken now. Two
+ * concurrent calls may both pass this check. The key's shard decides between them when it receives their tickets.
  */
 export async function busyElsewhere(server: Server, shard: number, run: NewRun): Promise<EnqueueResult | undefined> {
   const { key, readyAt, delayMs = 0 } = run
@@ -159,7 +167,10 @@ export async function busyElsewhere(server: Server, shard: number, run: NewRun):
   return winner === undefined ? undefined : { outcome: 'busy', run: runId(home, winner) }
 }
 
-/** The result for a run that was made: one that met a busy key when it got its ticket was not enqueued after all. */
+/**
+ * The final result for a run that enqueue.lua has made: `busy` if its key was taken when its ticket arrived. Such a run
+ * has been removed again.
+ */
 export async function refusedElsewhere(
   server: Server,
   shard: number,

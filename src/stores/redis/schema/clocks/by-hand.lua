@@ -1,6 +1,7 @@
--- The clock of tests: it is turned by hand, and all shards of one server share it. Its milliseconds stand still; below
--- them it moves on with every script and every number that a script gives out, so that what came first is older. Nothing
--- expires meanwhile. Shards of a cluster cannot share it: each is told the time and where to count from, in `told`.
+-- The clock of tests, which the test sets. All shards of one server share it. Its milliseconds stand still until the
+-- test moves them. Its microseconds advance with each script and each number that a script issues, so that older items
+-- have lower numbers. Shards of a cluster cannot share a key, so the test writes to each shard's key `told` the time
+-- and the first number.
 local clock = {}
 do
   local toldNow, toldCount = string.match(redis.call('GET', KEYS[1] .. 'told') or '', '^(%d+) (%d+)')

@@ -4,6 +4,6 @@ do
   local time = redis.call('TIME')
   clock.nowUs = time[1] * 1000000 + time[2]
 end
--- Numbers that a script gives out begin here: schema/numbers.lua.
+-- The lowest number that a script may issue: see schema/numbers.lua.
 clock.countFrom = clock.nowUs
 function clock.countedTo() end

@@ -1,4 +1,4 @@
--- The clock of benches: the server's, moved by the microseconds in the key `shift`.
+-- The clock of benches: the server's plus the microseconds in the key `shift`.
 local clock = {}
 do
   local time = redis.call('TIME')
