@@ -25,6 +25,8 @@ export default defineConfig({
   plugins: [textModules(), workerEntries()],
   test: {
     testTimeout: 30_000,
+    // Hooks start servers and migrate schemas.
+    hookTimeout: 30_000,
     // Many tests mostly wait.
     maxWorkers: 4,
     globalSetup: ['test/servers/temporary-folder.ts', 'test/servers/setup.ts'],
