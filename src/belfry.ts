@@ -8,6 +8,7 @@ import { Locks } from './api/locks/locks.js'
 import { Runs } from './api/runs/runs.js'
 import { Declarations } from './api/schedules/declarations.js'
 import { Schedules } from './api/schedules/schedules.js'
+import { undeclaredText } from './api/schedules/undeclared.js'
 import { SinkCatalogue } from './api/sinks/sink-catalogue.js'
 import { TokenFloor } from './core/locks/token.js'
 import { storeIdentity } from './core/records/store-identity.js'
@@ -70,7 +71,12 @@ function compose(options: ParsedOptions): Belfry {
 
   const sinkCatalogue = new SinkCatalogue(store, clock, sinks, options.hasSinks)
   const catalogue = new JobCatalogue(store, clock, log, sinkCatalogue, named)
-  const declarations = new Declarations(store, app, release)
+  const declarations = new Declarations(store, app, release, (ids) =>
+    log.warn(
+      { schedules: ids },
+      `schedules that code declared before, and that no live instance declares, go on firing: ${undeclaredText(ids)}; with an \`app\` they would be removed`,
+    ),
+  )
   const schedules = new Schedules(store, catalogue, options.graceMs)
   const runs = new Runs(store, clock, lifecycle.ending)
 

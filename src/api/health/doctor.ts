@@ -9,7 +9,9 @@ import type { Instance } from '../../core/instances/instance.js'
 import type { Run, Target } from '../../core/runs/run.js'
 import type { Frozen, Store, TargetBacklog } from '../../core/store.js'
 import { isoText } from '../../time/instant.js'
+import { undeclaredSchedules } from '../schedules/undeclared.js'
 import { OUTAGE_ADVICE, type UnreachableSink, unreachableSinks } from '../sinks/unreachable-sinks.js'
+import { lastHour } from './last-hour.js'
 import { lostWrites } from './lost-writes.js'
 import { MAX_LOOKED, MOST_DUE } from './stats.js'
 import { type Demand, jobs, sinks } from './unserved.js'
@@ -71,6 +73,8 @@ async function checks(store: Store, clock: Clock): Promise<readonly Check[]> {
     await keys(scene),
     await lostWrites(store),
     lateness(scene),
+    ...(await lastHour({ ...scene, backlog: frozen === undefined ? servedBacklog(scene) : [] })),
+    await declared(store),
   ]
 }
 
@@ -162,7 +166,7 @@ function outageFindings({ now, outages, backlog }: Scene): Finding[] {
 }
 
 function lateness(scene: Scene): Check {
-  const { now, live, schedules, frozen, servedJobs, servedSinks, backlog, outages } = scene
+  const { now, live, schedules, frozen } = scene
   const findings: Finding[] = []
   const late = schedules.filter(({ dueAt }) => dueAt !== undefined && now - dueAt > LATE_MS)
   const tickMs = Math.max(0, ...late.map(({ dueAt = now }) => now - dueAt))
@@ -175,16 +179,36 @@ function lateness(scene: Scene): Check {
           : 'add instances, or look at how long the store takes',
     })
   }
-  const down = new Set(outages.map(({ sink }) => sink))
-  const isServed = (target: Target) =>
-    'job' in target ? servedJobs.has(target.job) : servedSinks.has(target.sink) && !down.has(target.sink)
-  const waiting = backlog.filter(({ target }) => isServed(target))
+  const waiting = servedBacklog(scene)
   const runMs = Math.max(0, ...waiting.map(({ oldestReadyAt }) => now - oldestReadyAt))
   if (runMs > LATE_MS && frozen === undefined) {
-    const what = `runs start ${lengthOf(runMs)} late: ${dueOf(waiting)} due`
+    const [oldest] = [...waiting].sort((one, other) => one.oldestReadyAt - other.oldestReadyAt)
+    const what = `runs start ${lengthOf(runMs)} late: ${dueOf(waiting)} due, the oldest for ${nameOf(oldest?.target)}, and the live instances that serve it have no free slot`
     findings.push({ what, fix: 'add instances, or raise their concurrency' })
   }
   return { name: 'lateness', about: `ticks ${lengthOf(tickMs)}, runs ${lengthOf(runMs)}`, findings }
+}
+
+/** What waits although live instances serve it. The checks of jobs and sinks name the rest. */
+function servedBacklog({ backlog, servedJobs, servedSinks, outages }: Scene): readonly TargetBacklog[] {
+  const down = new Set(outages.map(({ sink }) => sink))
+  const isServed = (target: Target) =>
+    'job' in target ? servedJobs.has(target.job) : servedSinks.has(target.sink) && !down.has(target.sink)
+  return backlog.filter(({ target }) => isServed(target))
+}
+
+function nameOf(target: Target | undefined): string {
+  if (target === undefined) return 'nothing'
+  return 'job' in target ? `the job "${target.job}"` : `the sink "${target.sink}"`
+}
+
+async function declared(store: Store): Promise<Check> {
+  const ids = await undeclaredSchedules(store)
+  const findings = ids.map((id) => ({
+    what: `the schedule "${id}" was declared in code before, and no live instance declares it now: it goes on firing`,
+    fix: `belfry rm "${id}"; with an \`app\`, Belfry removes such schedules`,
+  }))
+  return { name: 'declarations', about: `${ids.length} schedules of former code`, findings }
 }
 
 function dueOf(backlog: readonly TargetBacklog[]): string {

@@ -6,8 +6,10 @@ import { liveSets, setInForce } from '../../core/schedules/release.js'
 import type { ScheduleDefinition } from '../../core/schedules/schedule.js'
 import type { DeclaredSet, Store } from '../../core/store.js'
 import type { ScheduleFields } from './schedule-input.js'
+import { recordDeclared, setHash, undeclaredSchedules } from './undeclared.js'
 
 const BATCH = 1_000
+const LOOKS = 20
 
 interface Declared {
   readonly input: ScheduleFields
@@ -29,19 +31,28 @@ export class Declarations {
   readonly #store: Store
   readonly #app: string | undefined
   readonly #release: string | undefined
+  readonly #onUndeclared: (ids: readonly string[]) => void
+  /** How many more syncs look for schedules that are no longer declared: those of an instance that was killed show later. */
+  #looks = LOOKS
   readonly #inputs = new Map<string, Declared>()
   #definitions = new Map<string, ScheduleDefinition>()
   #hash: string | undefined
   /** The live sets at the last sync of this instance's schedules. A change makes the next sync write them again. */
   #settledFor: string | undefined
 
-  constructor(store: Store, app: string | undefined, release: string | undefined) {
+  constructor(
+    store: Store,
+    app: string | undefined,
+    release: string | undefined,
+    onUndeclared: (ids: readonly string[]) => void,
+  ) {
+    this.#onUndeclared = onUndeclared
     this.#store = store
     this.#app = app
     this.#release = release
   }
 
-  /** Identifies the set of declarations; undefined without an app, or before `check`. */
+  /** Identifies the set of declarations; undefined without declarations, or before `check`. */
   get hash(): string | undefined {
     return this.#hash
   }
@@ -74,7 +85,8 @@ export class Declarations {
     // The hash includes the release. A release that returns to an earlier set of schedules thereby counts as newer than
     // that set.
     const text = canonicalJson([this.#release ?? null, [...definitions].sort()] as unknown as Json)
-    this.#hash = this.#app === undefined ? undefined : createHash('sha256').update(text).digest('hex')
+    if (this.#app !== undefined) this.#hash = createHash('sha256').update(text).digest('hex')
+    else if (definitions.size > 0) this.#hash = setHash([...definitions.keys()])
   }
 
   /** Puts the declarations if their set is in force. Without an app they are put once and nothing is removed. */
@@ -82,6 +94,7 @@ export class Declarations {
     if (this.#app === undefined || this.#hash === undefined) {
       if (this.#settledFor === undefined) await this.#put()
       this.#settledFor = 'put'
+      await this.#findUndeclared()
       return
     }
     const schedules = [...this.#definitions.keys()]
@@ -100,6 +113,17 @@ export class Declarations {
       await this.#removeUndeclared(this.#app, live)
       this.#settledFor = situation
     }
+  }
+
+  /** Says once which schedules of earlier code no live instance declares. */
+  async #findUndeclared(): Promise<void> {
+    if (this.#hash === undefined || this.#looks === 0) return
+    if (this.#looks === LOOKS) await recordDeclared(this.#store, this.#hash, [...this.#definitions.keys()])
+    this.#looks -= 1
+    const found = await undeclaredSchedules(this.#store, this.#hash)
+    if (found.length === 0) return
+    this.#looks = 0
+    this.#onUndeclared(found)
   }
 
   /** A set is alive while an instance with that set has a valid lease. This instance's own set is alive, joined or not. */
