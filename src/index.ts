@@ -19,6 +19,7 @@ export type { PreviewOptions } from './api/schedules/preview.js'
 export type { PutManyOptions, PutRefusal } from './api/schedules/put-many.js'
 export type { PutOutcome } from './api/schedules/put-outcome.js'
 export type { RecentRuns } from './api/schedules/recent-runs.js'
+export type { ScheduleFilter } from './api/schedules/schedule-arguments.js'
 export type {
   CronTimeline,
   InstantsTimeline,

@@ -8,7 +8,7 @@ import type { IdempotencyOptions } from './schedules.js'
 export interface RunQuery extends Paging {
   readonly schedule?: string
   readonly job?: string
-  readonly sink?: string
+  readonly to?: string
   readonly key?: string
   readonly state?: RunResource['state'] | readonly RunResource['state'][]
   readonly tick?: string | number

@@ -27,7 +27,7 @@ export interface ScheduleQuery extends Paging {
   readonly prefix?: string
   readonly state?: ScheduleResource['state']
   readonly job?: string
-  readonly sink?: string
+  readonly to?: string
   /** Adds the outcomes of the newest runs of each schedule. A page then has at most 100 schedules. */
   readonly recent?: boolean
 }

@@ -149,7 +149,7 @@ describe('the list', () => {
     const second = await ask(`/v1/schedules?prefix=a/&limit=3&cursor=${first.body.nextCursor}`)
     expect(second.body).toMatchObject({ data: [{ id: 'a/4' }], nextCursor: null })
     expect((await ask('/v1/schedules?state=paused')).body.data).toMatchObject([{ id: 'a/2', pauseNote: 'holiday' }])
-    expect((await ask('/v1/schedules?sink=kafka')).body.data).toMatchObject([{ id: 'a/4', to: 'kafka' }])
+    expect((await ask('/v1/schedules?to=kafka')).body.data).toMatchObject([{ id: 'a/4', to: 'kafka' }])
     expect((await ask('/v1/schedules?job=digest&limit=1000')).body.data).toHaveLength(4)
   })
 

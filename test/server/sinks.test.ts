@@ -61,27 +61,27 @@ describe('dead letters', () => {
   it('are listed by sink and state, and retried in bulk', async () => {
     for (const id of ['a', 'b', 'c']) await put(id, { at: '2026-01-01T00:00:01Z', to: 'orders', payload: { id } })
     await kit.advance('2s')
-    const dead = await server.ask('/v1/runs?sink=orders&state=failed')
+    const dead = await server.ask('/v1/runs?to=orders&state=failed')
     expect(dead.body.data.map(({ schedule, to }: { schedule: string; to: string }) => [schedule, to])).toEqual([
       ['c', 'orders'],
       ['b', 'orders'],
       ['a', 'orders'],
     ])
     orders.script = accept
-    const body = { sink: 'orders', state: ['failed'] }
+    const body = { to: 'orders', state: ['failed'] }
     const retried = await server.ask('/v1/runs:retry', { method: 'POST', body })
     expect([retried.status, retried.body.changed.length]).toEqual([200, 3])
     await kit.advance('1s')
     const delivered = orders.delivered.map(({ payload }) => (payload as { id: string }).id)
     expect(delivered.toSorted()).toEqual(['a', 'b', 'c'])
-    expect((await server.ask('/v1/runs?sink=orders&state=failed')).body.data).toEqual([])
+    expect((await server.ask('/v1/runs?to=orders&state=failed')).body.data).toEqual([])
   })
 
   it('show the receiver’s answer to operators, and not to viewers', async () => {
     await put('a', { at: '2026-01-01T00:00:01Z', to: 'orders' })
     await kit.advance('2s')
-    const [{ id }] = (await server.ask('/v1/runs?sink=orders')).body.data
-    const places = ['/v1/runs?sink=orders', `/v1/runs/${id}`, '/v1/schedules/a/explain?at=2026-01-01T00:00:01Z']
+    const [{ id }] = (await server.ask('/v1/runs?to=orders')).body.data
+    const places = ['/v1/runs?to=orders', `/v1/runs/${id}`, '/v1/schedules/a/explain?at=2026-01-01T00:00:01Z']
     for (const place of places) {
       caller = { name: 'test', role: 'operator' }
       expect(JSON.stringify((await server.ask(place)).body)).toContain('hunter2')

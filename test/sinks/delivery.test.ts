@@ -151,16 +151,16 @@ describe('a sink', () => {
     const { belfry, advance } = await started({ sinks: { orders, other: new ScriptedSink() } })
     await belfry.schedules.putMany(burst(3))
     await advance('11h')
-    expect((await belfry.runs.list({ sink: 'orders', state: 'failed' })).items).toEqual([])
+    expect((await belfry.runs.list({ to: 'orders', state: 'failed' })).items).toEqual([])
     await advance('5h')
-    const dead = (await belfry.runs.list({ sink: 'orders', state: 'failed' })).items
+    const dead = (await belfry.runs.list({ to: 'orders', state: 'failed' })).items
     expect(dead).toMatchObject(Array(3).fill({ state: 'failed', failures: 25, error: { message: 'refused 25' } }))
-    expect((await belfry.runs.list({ sink: 'other', state: 'failed' })).items).toEqual([])
+    expect((await belfry.runs.list({ to: 'other', state: 'failed' })).items).toEqual([])
     orders.script = accept
-    expect((await belfry.runs.retryMany({ sink: 'orders', state: 'failed' })).changed).toHaveLength(3)
+    expect((await belfry.runs.retryMany({ to: 'orders', state: 'failed' })).changed).toHaveLength(3)
     await advance('1s')
     expect(orders.ids).toEqual([0, 1, 2].map((at) => `s/000${at}-${UNIX}`))
-    expect((await belfry.runs.list({ sink: 'orders', state: 'failed' })).items).toEqual([])
+    expect((await belfry.runs.list({ to: 'orders', state: 'failed' })).items).toEqual([])
   })
 
   it('that reports a permanent failure is not called again, and a given retry time is respected', async () => {
@@ -235,7 +235,7 @@ describe('a sink', () => {
     await advance('30m')
     expect(await runs('s/0000')).toMatchObject([{ state: 'failed', failures: 5 }])
     expect(orders.delivered.length).toBeGreaterThan(1_795)
-    const late = (await belfry.runs.list({ sink: 'orders', state: 'succeeded', limit: 1_000 })).items
+    const late = (await belfry.runs.list({ to: 'orders', state: 'succeeded', limit: 1_000 })).items
     expect(late.filter(({ tick, finishedAt }) => Number(finishedAt) - Number(tick) > 1_100)).toEqual([])
     expect(log.lines.filter((line) => !/attempt|has failed for good/.test(line))).toEqual([])
   })

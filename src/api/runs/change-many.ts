@@ -23,7 +23,7 @@ export type ManyRuns = RunFilter & {
 
 const MAX_LIMIT = 1_000
 /** States do not choose runs: most runs have the same ones. */
-const CHOOSING = ['schedule', 'job', 'sink', 'key', 'tick'] as const
+const CHOOSING = ['schedule', 'job', 'to', 'key', 'tick'] as const
 export const CANCELLABLE: readonly RunState[] = UNFINISHED_STATES
 export const RETRYABLE: readonly RunState[] = FINISHED_STATES.filter((state) => mayBecome(state, 'ready'))
 

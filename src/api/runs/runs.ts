@@ -15,7 +15,7 @@ import { type RunEvent, RunFeed } from './run-feed.js'
 const FIRST_LOOK_MS = 20
 const LOOK_MS = 1_000
 
-const FILTERS = ['after', 'prefix', 'schedule', 'tick', 'job', 'sink', 'key', 'state', 'waitsFor', 'look'] as const
+const FILTERS = ['after', 'prefix', 'schedule', 'tick', 'job', 'to', 'key', 'state', 'waitsFor', 'look'] as const
 const isState = (state: unknown) => RUN_STATES.includes(state as RunState)
 const CHECKS = {
   look: isLook,
@@ -26,7 +26,9 @@ const CHECKS = {
 }
 
 /** Which runs are meant. `state` is one state or several. */
-export type RunFilter = Partial<Omit<RunQuery, 'tick' | 'states'>> & {
+export type RunFilter = Partial<Omit<RunQuery, 'tick' | 'states' | 'sink'>> & {
+  /** The sink that delivers them. */
+  readonly to?: string
   readonly tick?: Instant
   readonly state?: RunState | readonly RunState[]
 }
@@ -112,9 +114,10 @@ export class Runs {
   }
 
   #many(query: RunFilter, where: string): RunQuery {
-    const { state, tick, ...rest } = listQuery(query, FILTERS, where, CHECKS)
+    const { state, tick, to, ...rest } = listQuery(query, FILTERS, where, CHECKS)
     return {
       ...rest,
+      ...(to === undefined ? {} : { sink: to }),
       ...(tick === undefined ? {} : { tick: located(where, () => instantMs(tick)) }),
       ...(state === undefined ? {} : { states: [state].flat() }),
     }

@@ -7,14 +7,21 @@ import { isLook, listQuery } from '../list-query.js'
 import type { PutManyOptions } from './put-many.js'
 import type { ScheduleFields } from './schedule-input.js'
 
-const FILTERS = ['prefix', 'after', 'state', 'job', 'sink', 'app', 'unstamped', 'look'] as const
+const FILTERS = ['prefix', 'after', 'state', 'job', 'to', 'app', 'unstamped', 'look'] as const
 
-export function scheduleQuery(query: Partial<ScheduleQuery>): ScheduleQuery {
-  return listQuery(query, FILTERS, 'schedules.list()', {
+/** Which schedules are meant. */
+export type ScheduleFilter = Partial<Omit<ScheduleQuery, 'sink'>> & {
+  /** The sink that they deliver to. */
+  readonly to?: string
+}
+
+export function scheduleQuery(query: ScheduleFilter): ScheduleQuery {
+  const { to, ...rest } = listQuery(query, FILTERS, 'schedules.list()', {
     state: (state) => SCHEDULE_STATES.includes(state as ScheduleState),
     unstamped: (unstamped) => typeof unstamped === 'boolean',
     look: isLook,
   })
+  return to === undefined ? rest : { ...rest, sink: to }
 }
 
 const VERSION_OPTIONS = ['ifVersion']

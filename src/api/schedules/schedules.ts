@@ -2,7 +2,7 @@ import { BelfryError, quote } from '../../core/errors.js'
 import { checkText } from '../../core/names/names.js'
 import { newId } from '../../core/names/new-id.js'
 import type { ScheduleDefinition } from '../../core/schedules/schedule.js'
-import type { CountQuery, Page, ScheduleQuery, ScheduleWrite, Store } from '../../core/store.js'
+import type { CountQuery, Page, ScheduleWrite, Store } from '../../core/store.js'
 import { type Instant, instantMs } from '../../time/instant.js'
 import type { EnqueueOutcome } from '../jobs/enqueue.js'
 import type { JobCatalogue } from '../jobs/job-catalogue.js'
@@ -15,7 +15,14 @@ import { type PreviewedTick, type PreviewOptions, preview } from './preview.js'
 import { type PutManyOptions, type PutRefusal, putAccepted, putAll } from './put-many.js'
 import { conflict, type PutOutcome, putOutcome } from './put-outcome.js'
 import { type RecentRuns, recentRuns } from './recent-runs.js'
-import { checkEntries, prefixOf, scheduleQuery, versionOf, whenRefused } from './schedule-arguments.js'
+import {
+  checkEntries,
+  prefixOf,
+  type ScheduleFilter,
+  scheduleQuery,
+  versionOf,
+  whenRefused,
+} from './schedule-arguments.js'
 import { parseSchedule, type ScheduleFields } from './schedule-input.js'
 import { patchedInput } from './schedule-input-of.js'
 import { type ScheduleView, scheduleView } from './schedule-view.js'
@@ -120,7 +127,7 @@ export class Schedules {
   }
 
   /** In order of id. Pass `next` as `after` for the next page. */
-  async list(query: Partial<ScheduleQuery> = {}): Promise<Page<ScheduleView>> {
+  async list(query: ScheduleFilter = {}): Promise<Page<ScheduleView>> {
     const { items, next } = await this.#store.schedules.list(scheduleQuery(query))
     return { items: items.map(scheduleView), ...(next === undefined ? {} : { next }) }
   }

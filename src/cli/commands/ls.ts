@@ -39,7 +39,7 @@ async function list(prefix: string | undefined, flags: LsFlags): Promise<void> {
       ...(prefix === undefined ? {} : { prefix }),
       ...(state === undefined ? {} : { state }),
       ...(job === undefined ? {} : { job }),
-      ...(to === undefined ? {} : { sink: to }),
+      ...(to === undefined ? {} : { to }),
     })
     await out.list(firstOf(schedules, flags, out), scheduleColumns(Date.now()), 'there are no such schedules')
   })

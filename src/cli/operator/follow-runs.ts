@@ -59,12 +59,12 @@ function newest(instants: readonly string[]): string {
 const MAX_REMEMBERED = 10_000
 const MAX_FIRST = 1_000
 
-function matches(run: RunSummary, { schedule, job, sink, key, state }: Filters): boolean {
+function matches(run: RunSummary, { schedule, job, to, key, state }: Filters): boolean {
   const states: readonly string[] | undefined = state === undefined ? undefined : [state].flat()
   return (
     (schedule === undefined || run.schedule === schedule) &&
     (job === undefined || run.job === job) &&
-    (sink === undefined || run.to === sink) &&
+    (to === undefined || run.to === to) &&
     (key === undefined || run.key?.name === key) &&
     (states === undefined || states.includes(run.state))
   )

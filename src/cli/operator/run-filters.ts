@@ -25,7 +25,7 @@ export function filtersOf({ schedule, job, to, key, state }: RunFlags) {
   return {
     ...(schedule === undefined ? {} : { schedule }),
     ...(job === undefined ? {} : { job }),
-    ...(to === undefined ? {} : { sink: to }),
+    ...(to === undefined ? {} : { to }),
     ...(key === undefined ? {} : { key }),
     ...(state === undefined ? {} : { state: state.split(',').map((each) => stateOf(each.trim())) }),
   }

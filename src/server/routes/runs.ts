@@ -181,7 +181,7 @@ async function changeMany(
   if (wanted === undefined) return json({ changed: [], refused: 0, nextCursor: null })
   const { changed, refused, next } = await change(wanted)
   if (changed.length > 0) {
-    await c.env.audit(caller, BULK_ACTIONS[list], query.schedule ?? query.job ?? query.sink ?? '*', {
+    await c.env.audit(caller, BULK_ACTIONS[list], query.schedule ?? query.job ?? query.to ?? '*', {
       ...query,
       changed: changed.length,
     })

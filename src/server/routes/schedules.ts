@@ -45,7 +45,7 @@ const listQuery = z.strictObject({
   prefix: z.string().exactOptional().meta({ description: 'Only ids that begin with this.' }),
   state: scheduleState.exactOptional(),
   job: z.string().exactOptional(),
-  sink: z.string().exactOptional(),
+  to: z.string().exactOptional(),
   recent: flag
     .exactOptional()
     .meta({ description: 'Add the outcome of their newest runs. A page then has at most 100.' }),

@@ -134,18 +134,18 @@ export const newDelivery = z
 export const runFilters = {
   schedule: text.exactOptional(),
   job: text.exactOptional(),
-  sink: text.exactOptional(),
+  to: text.exactOptional().meta({ description: 'The sink.' }),
   key: text.exactOptional().meta({ description: 'The exclusive key.' }),
 }
 
-const ANY_RUN = 'it names no runs: give schedule, job, sink or key, or "all": true to mean every run'
+const ANY_RUN = 'it names no runs: give schedule, job, to or key, or "all": true to mean every run'
 
 /** Refuses a selection that means every run without saying so: a variable that is undefined leaves its filter out. */
 export function checkChosen(
-  { schedule, job, sink, key, all }: Partial<Record<keyof typeof runFilters, string>> & { readonly all?: boolean },
+  { schedule, job, to, key, all }: Partial<Record<keyof typeof runFilters, string>> & { readonly all?: boolean },
   context: z.RefinementCtx,
 ): void {
-  const isFiltered = [schedule, job, sink, key].some((filter) => filter !== undefined)
+  const isFiltered = [schedule, job, to, key].some((filter) => filter !== undefined)
   if (isFiltered && all === true) refuseField(context, 'all', 'it means every run, and the filters only some: give one')
   else if (all === false) refuseField(context, 'all', 'it is true, or left out')
   else if (!isFiltered && all === undefined) context.addIssue({ code: 'custom', path: [], message: ANY_RUN })
