@@ -92,7 +92,7 @@ export function temporaryFile() {
   return { path: join(folder, 'bench.db'), remove: () => rmSync(folder, { recursive: true, force: true }) }
 }
 
-/** The system's clock, which can also jump forward: a backlog of a thousand seconds takes no time. */
+/** The system's clock, which can also jump forward, so that a backlog of a thousand seconds is made at once. */
 function jumpingClock() {
   let offset = 0
   return {

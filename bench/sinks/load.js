@@ -12,7 +12,7 @@ import { report } from '../harness/report.js'
 
 const PER_SECOND = 10_000
 const SECONDS = 15
-/** A busy machine falls behind, and catches up after the load. */
+/** How long to wait after the load until all events have arrived: a busy machine falls behind. */
 const SETTLED_WITHIN_MS = 180_000
 
 /** @typedef {{ readonly client: string, readonly store: string, readonly isSpread: boolean }} Case */

@@ -14,7 +14,7 @@ export interface ManualClock extends Clock {
   set(now: number): void
   /** A clock with the same timers whose wall clock is wrong by this much. */
   skewed(ms: number): Clock
-  /** Waits until all code that needs no time to pass has run. */
+  /** Waits until all code has run that does not wait for time to pass. */
   settle(): Promise<void>
 }
 
@@ -25,8 +25,8 @@ interface Timer {
 }
 
 /**
- * `rest` resolves when all code that needs no time to pass has run. By default it waits for chains of promises. Code
- * that waits for other processes, such as a database, needs another `rest`.
+ * `rest` resolves when all code has run that does not wait for time to pass. By default it waits for chains of
+ * promises. Code that waits for other processes, such as a database, needs another `rest`.
  */
 export function manualClock(startAt = Date.UTC(2026, 0, 1), rest: () => Promise<void> = nextTurn): ManualClock {
   const timers = new Heap<Timer>(sooner)

@@ -224,7 +224,7 @@ export const enqueue = area('enqueue', {
     expect((await list({ prefix: 'a/', limit: 10 })).items.map(({ id }) => id)).toEqual(own)
     expect((await list({ prefix: 'a/', states: ['ready'], job: 'b/vip', limit: 10 })).items).toHaveLength(2)
     expect((await list({ prefix: 'a/', schedule: 'b/1', limit: 10 })).items).toEqual([])
-    // Runs of others do not decide where a page ends.
+    // Runs of other owners do not change where a page ends.
     expect((await list({ prefix: 'a/', limit: own.length })).next).toBeUndefined()
     expect((await list({ prefix: 'a/', limit: own.length - 1 })).next).toBe(own.at(-2))
     expect(await list({ prefix: 'a/', states: ['failed'], limit: 1 })).toEqual({ items: [] })

@@ -90,7 +90,7 @@ export interface Shape<Value> {
 }
 
 type ValueOf<S> = S extends Shape<infer Value> ? Value : never
-/** The type of a result as it is read. */
+/** The type of a result that has this shape. */
 export type ToldOf<S> = Told<ValueOf<S>>
 
 type Fields = Readonly<Record<string, Shape<unknown>>>

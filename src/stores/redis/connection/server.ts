@@ -156,7 +156,7 @@ export class Server {
     return waits ? this.#sendBoth(key, args) : this.#options.link.send(key, args)
   }
 
-  /** WAIT follows the command on the same connection, because it counts only the writes of its own connection. */
+  /** WAIT follows the command on the same connection, because WAIT counts only the writes of its own connection. */
   async #sendBoth(key: string, args: readonly string[]): Promise<unknown> {
     const { link, waitReplicas, prefix } = this.#options
     const wait = ['WAIT', String(waitReplicas), String(Math.floor(this.limitMs / 4))]

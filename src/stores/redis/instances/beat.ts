@@ -21,7 +21,7 @@ const beatScript = luaScript({
 /** Sends the beat to every shard. An instance that one shard has declared dead is dead. */
 export async function beatInstance(server: Server, request: BeatRequest): Promise<BeatResult> {
   const { instance, leaseMs, claimsSettled } = request
-  // The run's shard knows an attempt by its run. The key's shard knows it by the ticket that represents the run.
+  // The run's shard knows an attempt by the number of its run, the key's shard by the number of its ticket.
   const listed = request.attempts.flatMap((attempt) => {
     const { run, token } = attempt
     const own = { run, token, shard: homeOf(server, run), number: runPlace(run)?.number ?? run }

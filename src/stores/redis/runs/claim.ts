@@ -1,4 +1,3 @@
-/** Claims runs. */
 import type { ClaimedRun, ClaimRequest, ClaimResult } from '../../../core/store.js'
 import { type Asked, inClaimOrder, nextOfAll, peekReady } from '../cluster/peek.js'
 import { Damage, homeOf } from '../cluster/shards.js'
@@ -58,7 +57,8 @@ async function claimAcross(server: Server, request: ClaimRequest, asked: readonl
   const damage = new Damage()
   const peeks = await peekReady(server, request, asked, damage)
   const isRepeated = peeks.some(({ known }) => known)
-  // No token is below the clock of any shard, so that a master whose clock is behind issues no lower tokens.
+  // New tokens are not below the latest clock of all shards, so that a master whose clock is behind does not issue
+  // lower ones.
   const floor = Math.max(request.floor, ...peeks.map(({ now }) => now * 1_000))
   const claims = peeks.map(({ now, nextReadyAt, share, limit }, shard): ClaimResult | Promise<ClaimResult> => {
     if (limit === 0 && !isRepeated)

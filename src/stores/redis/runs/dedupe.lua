@@ -1,10 +1,10 @@
--- Dedupe keys. The dedupe key of a run refuses other runs of the same target with this key, while the run is unfinished
--- and for `dedupeForMs` after its end. The stored text is `<run> <until>`; until is 0 while the run is unfinished.
+-- Dedupe keys. While a run with a dedupe key is unfinished, and for `dedupeForMs` after its end, no other run of its
+-- target can be enqueued with the same key. The stored text is `<run> <until>`; until is 0 while the run is unfinished.
 local dedupe = {}
 whenUsed(dedupe, function()
   local function fieldOf(target, name) return cjson.encode({ target, name }) end
 
-  -- Returns the run whose dedupe key refuses others, or nil.
+  -- Returns the run that has the dedupe key now, or nil.
   function dedupe.holder(target, name)
     local number, untilAt =
       string.match(redis.call('HGET', key('dedupe'), fieldOf(target, name)) or '', '^([^ ]+) ([^ ]+)')

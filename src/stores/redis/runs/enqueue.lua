@@ -1,6 +1,6 @@
 -- include: locks/pass-on
--- runs/enqueue.lua: makes runs, in order (contract: runs.enqueue). A run is also refused because of runs that are
--- earlier in the same call.
+-- runs/enqueue.lua: makes runs, in order (contract: runs.enqueue). Each run is also checked against those before it in the
+-- same call.
 --
 -- Keys: runs, runs-all and the queues; dedupe; schedule-backfills and the schedule-* sets; the key-* sets.
 -- Reply lost: a repetition with a dedupe key returns 'duplicate'; without one it makes another run.

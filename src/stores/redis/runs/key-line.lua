@@ -1,7 +1,8 @@
 -- include: cluster/tickets/requests
 -- include: locks/permits
 -- include: runs/loaded-runs
--- The runs of a key, in sets. Except for those of later runs, the sets are sorted by number, and so by age.
+-- The runs of a key, in sets. Sets of due runs are sorted by number, and so by age. The key-later sets are sorted by when the
+-- runs are due.
 --
 --   key-due             runs that are due or have begun: these count against the permits of the key
 --   key-ready           of these, runs that are ready: no younger run may start before them
@@ -14,7 +15,8 @@ whenUsed(keyLine, function()
   -- The age of a run. A ticket is as old as its run, because its number begins with the run's number.
   local function age(number) return string.sub(number, 1, 16) end
 
-  -- The key of a run, if it is in this shard. In the shard of another key, a ticket is in the sets instead of the run.
+  -- The key of a run, if it is in this shard. A run whose key is in another shard is in none of these sets: its ticket
+  -- is in the sets there.
   function keyLine.of(run) return not run.keyShard and run.key or nil end
 
   function keyLine.ripen(name)

@@ -50,7 +50,7 @@ whenUsed(runs, function()
     return run or nil
   end
 
-  -- Returns the runs that exist, in the order of their numbers in the list.
+  -- Returns the runs with these numbers that exist, in the same order.
   function runs.loadMany(them)
     local unknown, found = {}, {}
     for _, number in ipairs(them) do

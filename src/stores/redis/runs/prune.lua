@@ -1,6 +1,6 @@
 -- include: locks/pass-on
 -- include: schedules/take-back
--- runs/prune.lua: deletes history that is too old or too long (contract: runs.prune). Every kind of entry is sorted by
+-- runs/prune.lua: deletes old history, and the oldest ended runs beyond `maxRuns` (contract: runs.prune). Every kind of entry is sorted by
 -- age, so the cost depends only on how much is deleted. Texts of locks expire by themselves; `pruneNames` then removes
 -- their names from the index.
 -- Keys: runs, runs-ended, skips, schedule-skips, schedules-finished, lock-names, lock, dedupe, dedupe-expiry, meta.

@@ -20,7 +20,6 @@ whenUsed(queues, function()
 
   function queues.remove(run) sets.remove(key('queue', run.priority, run.target), run.number) end
 
-  -- All queues of the given targets.
   function queues.of(targets)
     local found = {}
     for _, target in ipairs(targets) do

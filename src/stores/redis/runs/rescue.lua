@@ -6,7 +6,7 @@
 
 -- How many instances, and how many names and tickets, one script handles.
 local MOST_INSTANCES, MOST_NAMES = 20, 500
--- A ticket that waits for its run, and was not sent again for this long, is ended.
+-- A waiting ticket is ended if it was not sent again for this long.
 local FORGOTTEN_MS = 120000
 
 local rescued, lost, ticketsTaken = 0, 0, 0
@@ -26,7 +26,7 @@ local function takeOverRunsOf(id)
       local run = runs.load(number)
       local outcome = run and transitions.takeOver(run, true)
       if not run then sets.remove(key('instance-running', id), number)
-      -- A ticket's run is counted in its own shard.
+      -- Only runs are counted as rescued. The run of a ticket is counted in its own shard.
       elseif isTicket then ticketsTaken = ticketsTaken + 1
       elseif outcome == 'lost' then lost = lost + 1
       else rescued = rescued + 1 end
@@ -49,8 +49,8 @@ for _, id in ipairs(redis.call('ZRANGEBYSCORE', key('instances'), '-inf', now, '
   end
 end
 
--- The shard of a waiting run sends the run's ticket again and again. A ticket that was not sent for long has lost its
--- run.
+-- The shard of a waiting run sends the run's ticket again and again. If a ticket was not sent for long, its run no
+-- longer exists.
 for _, number in ipairs(redis.call('ZRANGEBYSCORE', key('ticket-held'), '-inf', now - FORGOTTEN_MS, 'LIMIT', 0, MOST_NAMES)) do
   local ticket = runs.load(number)
   if ticket and ticket.waitsFor == 'overlap' then transitions.finish(ticket, 'cancelled') end

@@ -26,7 +26,7 @@ local function apply(run, settlement)
     fail(run)
     return transitions.finish(run, 'failed', { error = json })
   end
-  -- The run would be ready again, but its cancellation was requested.
+  -- This outcome would make the run ready again, but its cancellation was requested.
   if run.cancelRequested then return transitions.finish(run, 'cancelled', { error = json }) end
   if kind == 'retry' then
     fail(run)
@@ -37,7 +37,7 @@ end
 
 local function settle(settlement)
   local number, token = settlement.run, settlement.token
-  -- This list is checked first, because the history may not keep the run.
+  -- `settledHere` is checked first, because a settled run that the history does not keep has been deleted.
   if settledHere[number] then return settledHere[number] == token end
   local run = runs.load(number)
   if not run then return false end

@@ -1,4 +1,3 @@
-/** Pauses and resumes schedules. */
 import { decidePause, decideResume, type TakeBack } from '../../../core/schedules/declare.js'
 import type { Schedule } from '../../../core/schedules/schedule.js'
 import { shardOf } from '../cluster/shards.js'

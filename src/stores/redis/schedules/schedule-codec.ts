@@ -21,8 +21,7 @@ import type { Schedule, ScheduleDefinition } from '../../../core/schedules/sched
 type Unversioned = Omit<Schedule, 'version'>
 
 /**
- * The first line behind policy and version. `anchor` and `updatedAt` are left out when they equal `createdAt`, as
- * usual.
+ * The first line after policy and version. `anchor` and `updatedAt` are left out when they equal `createdAt`, as usual.
  */
 export function progressText({ id: _, definition: __, ...progress }: Unversioned): string {
   const { createdAt, anchor, updatedAt } = progress

@@ -20,8 +20,8 @@ end
 -- tokens as strings.
 local function int(number) return string.format('%.0f', number) end
 
--- Notes a hint: 'schedules', 'runs', 'leases', 'attempts' or 'settled' wakes other code; at 'tickets' the caller of the
--- script delivers tickets.
+-- Notes a hint. 'schedules', 'runs', 'leases', 'attempts' and 'settled' are for all instances. At 'tickets' the process
+-- that called the script delivers tickets.
 local woken, isWoken = {}, {}
 local function wake(what)
   if isWoken[what] then return end

@@ -81,7 +81,7 @@ const reportScript = luaScript({
   source: reportSource,
   writes: true,
   takes: { tickets: listOf(named({ ticket: text, token: text, hasStarted: flag, againInMs: maybe(number) })) },
-  /** Runs that had waited to learn whether their key is busy, and were skipped because it is. */
+  /** Runs that were skipped because their key is busy. They had waited to learn whether it is. */
   gives: { skipped: skippedRuns },
 })
 
