@@ -8,7 +8,10 @@ export type Schemas = Record<string, Schema>
 export function schemaOf(shape: z.ZodType, io: 'input' | 'output', schemas: Schemas): Schema {
   const made: unknown = z.toJSONSchema(z.object({ it: shape }), { io, target: 'draft-2020-12', reused: 'inline' })
   const { $defs = {}, properties } = plain(made) as { $defs?: Schemas; properties: { it: Schema } }
-  for (const [name, { id: _, ...schema }] of Object.entries($defs)) schemas[name] = schema
+  for (const [name, { id: _, bodies, ...schema }] of Object.entries($defs)) {
+    // zod leaves out `examples` of shapes that read their input, so bodies have theirs under another name.
+    schemas[name] = bodies === undefined ? schema : { ...schema, examples: bodies }
+  }
   return properties.it
 }
 
@@ -31,7 +34,7 @@ function plain(value: unknown): unknown {
 }
 
 /** Keywords whose values are data, not schemas. */
-const KEPT = ['examples', 'example', 'default', 'enum']
+const KEPT = ['examples', 'bodies', 'example', 'default', 'enum']
 
 function plainSchema({ $ref, ...schema }: Schema): Schema {
   if (typeof $ref === 'string') return { $ref: $ref.replace('#/$defs/', '#/components/schemas/'), ...schema }

@@ -33,7 +33,7 @@ const login = z
   .strictObject({
     token: z.string().min(1).max(500).meta({ description: 'The token, as `belfry token create` printed it.' }),
   })
-  .meta({ id: 'Login' })
+  .meta({ id: 'Login', bodies: [{ token: 'belfry_…' }] })
 
 export function sessionRoutes(gate: Gate | undefined): readonly Route[] {
   return gate === undefined ? [callerRoute()] : [callerRoute(), ...loginRoutes(gate)]

@@ -27,7 +27,9 @@ export const processEvent = z
 
 const ready = z.strictObject({ instance: z.string() }).meta({ id: 'StreamReady' })
 const gone = z.strictObject({ id: z.string() }).meta({ id: 'RunGone' })
-const reset = z.strictObject({ reason: z.enum(['gap', 'slow']) }).meta({ id: 'StreamReset' })
+const reset = z
+  .strictObject({ reason: z.enum(['gap', 'slow']).meta({ id: 'ResetReason' }) })
+  .meta({ id: 'StreamReset' })
 
 /** One event of the stream, with its fields as members. */
 export const streamEvent = z

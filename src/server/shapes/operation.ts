@@ -23,7 +23,13 @@ export const newOperation = z
     schedulesOf('pause-schedules').meta({ id: 'PauseSchedulesOperation' }),
     schedulesOf('resume-schedules').meta({ id: 'ResumeSchedulesOperation' }),
   ])
-  .meta({ id: 'StartOperationRequest' })
+  .meta({
+    id: 'StartOperationRequest',
+    bodies: [
+      { kind: 'cancel-runs', job: 'send-digest' },
+      { kind: 'pause-schedules', prefix: 'user/', note: 'moving' },
+    ],
+  })
 
 export const operationResource = z
   .strictObject({

@@ -12,11 +12,11 @@ import { duration, durationOf, instant, json, listed, name, note, overlap, parse
 import { scheduleId, scheduleInput } from './schedule.js'
 
 /** The body of a request that takes no fields. */
-export const noFields = z.strictObject({}).meta({ id: 'NoFields', examples: [{}] })
+export const noFields = z.strictObject({}).meta({ id: 'NoFields', bodies: [{}] })
 
 export const noteRequest = z
   .strictObject({ note: note.exactOptional() })
-  .meta({ id: 'NoteRequest', examples: [{ note: 'until the mail server is back' }] })
+  .meta({ id: 'NoteRequest', bodies: [{ note: 'until the mail server is back' }] })
 
 const MAX_WAIT_MS = 60_000
 
@@ -41,7 +41,7 @@ export const trigger = z
     overlap: overlap.exactOptional(),
     wait: wait.exactOptional(),
   })
-  .meta({ id: 'TriggerRequest' })
+  .meta({ id: 'TriggerRequest', bodies: [{ payload: { region: 'us' }, wait: '5s' }] })
 
 export const backfill = z
   .strictObject({
@@ -50,7 +50,10 @@ export const backfill = z
     name: name('backfill name').exactOptional().meta({ description: 'Default: the range.' }),
     overlap: overlap.exactOptional(),
   })
-  .meta({ id: 'BackfillRequest' })
+  .meta({
+    id: 'BackfillRequest',
+    bodies: [{ from: '2026-03-01T00:00:00Z', to: '2026-03-02T00:00:00Z' }],
+  })
 
 export const previewOf = z
   .strictObject({
@@ -62,7 +65,7 @@ export const previewOf = z
   .refine(({ id, schedule }) => (id === undefined) !== (schedule === undefined), {
     error: 'give either an id or a schedule',
   })
-  .meta({ id: 'PreviewRequest' })
+  .meta({ id: 'PreviewRequest', bodies: [{ schedule: { cron: '30 2 * * *', timezone: 'Europe/Berlin' }, count: 3 }] })
 
 export const wantedSchedules = z
   .strictObject({
@@ -86,7 +89,12 @@ export const wantedSchedules = z
       message: `it lies outside the prefix ${quote(prefix)}`,
     })
   })
-  .meta({ id: 'ApplyRequest' })
+  .meta({
+    id: 'ApplyRequest',
+    bodies: [
+      { schedules: { 'shop/a': { every: '1h', job: 'send-digest' } }, prune: true, prefix: 'shop/', dryRun: true },
+    ],
+  })
 
 function refuseField(context: z.RefinementCtx, field: string, message: string): void {
   context.addIssue({ code: 'custom', path: [field], message })
@@ -123,13 +131,13 @@ export const newRun = z
     wait: wait.exactOptional(),
   })
   .superRefine(checkStart)
-  .meta({ id: 'EnqueueRequest' })
+  .meta({ id: 'EnqueueRequest', bodies: [{ payload: { region: 'us' }, in: '3d', key: 'order-7' }] })
 
 /** A run of a sink: an event that no schedule has caused. */
 export const newDelivery = z
   .strictObject({ ...newRun.shape, toOptions: scheduleInput.shape.toOptions })
   .superRefine(checkStart)
-  .meta({ id: 'DeliveryRequest' })
+  .meta({ id: 'DeliveryRequest', bodies: [{ payload: { order: 7 } }] })
 
 export const runFilters = {
   schedule: text.exactOptional(),
@@ -192,8 +200,14 @@ function selection(states: StatesShape) {
     .superRefine(checkChosen)
 }
 
-export const cancelledRuns = selection(cancellableStates).meta({ id: 'CancelRunsRequest' })
-export const retriedRuns = selection(retryableStates).meta({ id: 'RetryRunsRequest' })
+export const cancelledRuns = selection(cancellableStates).meta({
+  id: 'CancelRunsRequest',
+  bodies: [{ job: 'send-digest' }, { all: true }],
+})
+export const retriedRuns = selection(retryableStates).meta({
+  id: 'RetryRunsRequest',
+  bodies: [{ job: 'send-digest' }, { all: true }],
+})
 
 const token = z.int().meta({ description: 'The token from acquiring.' })
 
@@ -218,7 +232,7 @@ export const acquisition = z
         'Names the acquisition: a request repeated after a lost answer gets the same lease. Default: a new name.',
     }),
   })
-  .meta({ id: 'LockRequest' })
+  .meta({ id: 'LockRequest', bodies: [{ ttl: '30s', wait: '5s', holder: 'me-1' }] })
 
 export const renewal = z
   .strictObject({
@@ -228,7 +242,7 @@ export const renewal = z
       description: 'With it, an expired lease that nobody else has acquired is renewed too.',
     }),
   })
-  .meta({ id: 'LockRenewal' })
+  .meta({ id: 'LockRenewal', bodies: [{ token: 1816, ttl: '30s' }] })
 
 export type TriggerRequest = z.input<typeof trigger>
 export type BackfillRequest = z.input<typeof backfill>

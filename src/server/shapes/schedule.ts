@@ -104,21 +104,28 @@ function each(wrap: (field: z.ZodType) => z.ZodType): Record<string, z.ZodType> 
 const optional = each((field) => field.optional()) as Optional<Fields>
 const nullable = each((field) => field.nullable().optional()) as Nullable<Fields>
 
-export const scheduleInput = z.strictObject(optional).meta({ id: 'ScheduleInput' })
+const EXAMPLE = { cron: '0 9 * * 1-5', timezone: 'Europe/Berlin', job: 'send-digest', payload: { region: 'eu' } }
+
+export const scheduleInput = z.strictObject(optional).meta({ id: 'ScheduleInput', bodies: [EXAMPLE] })
 
 export const scheduleId = name('schedule id').refine((id) => id !== '.' && id !== '..', {
   error: 'URLs drop the path segments "." and "..": choose another id',
 })
 
-export const newSchedule = z
-  .strictObject({ id: scheduleId.exactOptional(), ...optional })
-  .meta({ id: 'CreateScheduleRequest' })
+export const newSchedule = z.strictObject({ id: scheduleId.exactOptional(), ...optional }).meta({
+  id: 'CreateScheduleRequest',
+  bodies: [{ id: 'digest/eu', ...EXAMPLE }],
+})
 
 /** Absent fields stay as they are; null removes one. */
-export const schedulePatch = z.strictObject(nullable).meta({ id: 'SchedulePatch' })
+export const schedulePatch = z
+  .strictObject(nullable)
+  .meta({ id: 'SchedulePatch', bodies: [{ jitter: '30s', payload: null }] })
 
 /** A line of an export or an import. */
-export const scheduleLine = z.strictObject({ id: scheduleId, ...optional }).meta({ id: 'ScheduleLine' })
+export const scheduleLine = z
+  .strictObject({ id: scheduleId, ...optional })
+  .meta({ id: 'ScheduleLine', bodies: [{ id: 'digest/eu', ...EXAMPLE }] })
 
 const recent = z
   .strictObject({
