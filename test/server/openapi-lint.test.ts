@@ -9,6 +9,11 @@ import { type CheckedServer, checkedServer } from './checked-server.js'
 
 type Schema = Readonly<Record<string, unknown>>
 
+interface WithBody {
+  readonly operationId: string
+  readonly requestBody?: { readonly content: Readonly<Record<string, { readonly schema: { readonly $ref?: string } }>> }
+}
+
 let document: CheckedServer['document'] & Schema
 
 beforeAll(async () => {
@@ -87,12 +92,11 @@ it('gives an example of every body, which fits its schema', () => {
   const ajv = new Ajv2020({ strict: false, validateFormats: true })
   addFormats.default(ajv)
   ajv.addSchema({ $id: 'doc', components: document.components })
+  const operations = Object.values(document.paths).flatMap((path) => Object.values(path)) as readonly WithBody[]
   const bodies = new Set(
-    places(({ requestBody }) => requestBody !== undefined).flatMap((place) => {
-      const [, , path = '', method = ''] = /^(paths\/)\/(.*)\/(\w+)$/.exec(place) ?? []
-      const { requestBody } = document.paths[path]?.[method] as unknown as { requestBody: { content: Schema } }
-      const media = requestBody.content['application/json'] as { schema: { $ref?: string } } | undefined
-      return media === undefined ? [] : [media.schema.$ref ?? `${method} ${path} has no name`]
+    operations.flatMap(({ operationId, requestBody }) => {
+      const media = requestBody?.content['application/json']
+      return media === undefined ? [] : [media.schema.$ref ?? `${operationId} has a body without a name`]
     }),
   )
   expect(bodies.size).toBeGreaterThan(10)
