@@ -31,7 +31,7 @@ const CLAIMS: readonly (readonly [file: string, ...texts: readonly (string | Reg
     row('overlap', `\`${schedule.overlap}\` (default)`),
     row('missed', `\`${schedule.missed.policy}\` (default)`),
     row('priority', `default ${schedule.priority}`),
-    row('onFinish', `\`${schedule.onFinish}\` it with its history (default)`),
+    row('onFinish', `\`${schedule.onFinish}\` it with its history (default`),
     row('timeout', `default ${prose(job.timeoutMs)}`),
     row('keep', `\`${job.keep}\` (default)`),
     `**When the key is busy**, a tick is ${job.exclusive.whenBusy.tick === 'skip' ? 'skipped' : 'kept'}`,
