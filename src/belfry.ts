@@ -12,6 +12,7 @@ import { undeclaredText } from './api/schedules/undeclared.js'
 import { SinkCatalogue } from './api/sinks/sink-catalogue.js'
 import { TokenFloor } from './core/locks/token.js'
 import { storeIdentity } from './core/records/store-identity.js'
+import type { Store } from './core/store.js'
 import { Engine } from './engine/engine.js'
 import { Events } from './engine/events.js'
 import { Health } from './engine/health.js'
@@ -25,7 +26,12 @@ import { openedOnUse } from './engine/store/opened-on-use.js'
 
 export type { Belfry } from './api/belfry.js'
 
-export function createBelfry<Tx>(options: BelfryOptions<Tx>): Belfry<Tx> {
+/** What `transaction()` of a handler gives on this store, or on one of these. */
+type TransactionOf<Given extends Store> = Given extends Store<infer Tx> ? Tx : unknown
+
+export function createBelfry<Given extends Store>(
+  options: BelfryOptions & { readonly store: Given },
+): Belfry<TransactionOf<Given>> {
   return compose(parseOptions(options))
 }
 

@@ -14,8 +14,8 @@ import { located } from './located.js'
 import { STOP_SIGNALS, type StopSignal } from './process-signals.js'
 import { parseSinks } from './sinks/sink-options.js'
 
-export interface BelfryOptions<Tx = unknown> {
-  readonly store: Store<Tx>
+export interface BelfryOptions {
+  readonly store: Store
   /** The app whose code declares schedules. With it, schedules that the code no longer declares are removed. */
   readonly app?: string
   /**

@@ -107,6 +107,9 @@ describe('a transaction', () => {
         run: ({ transaction }) => transaction(async (tx: PostgresTransaction<{ mine: true }>) => tx.client.mine),
       })
       expectTypeOf(createBelfry({ store: postgres({ url: 'x' }) })).toExtend<Belfry>()
+      // A store that is chosen at run time.
+      const chosen = process.env.URL === undefined ? sqlite({ path: 'x.db' }) : postgres({ url: process.env.URL })
+      createBelfry({ store: chosen }).job('a', { run: () => null })
     })
   })
 })
