@@ -19,7 +19,10 @@ async function version(db: Database): Promise<Check> {
   return { name: 'store', about, findings: sql === '' ? [] : [{ what, fix: 'belfry migrate --store postgres://…' }] }
 }
 
-/** What an instance compares to notice an old primary. Some managed servers let no role read it. */
+/**
+ * The timeline and system identifier, by which an instance recognises an old primary. Empty where the role may not read
+ * them, as on some managed servers.
+ */
 async function identity(db: Database): Promise<string> {
   const [row] = await db.read(IDENTITY).catch(() => [])
   return row === undefined ? '' : `, timeline ${timelineOf(row)}, system ${row[0]}`
@@ -31,7 +34,10 @@ const INDEX_STATES = `select c.relname, i.indisvalid and i.indisready, pg_catalo
   join pg_catalog.pg_namespace n on n.oid = c.relnamespace
   where n.nspname = $1`
 
-/** An entry has 40 to 100 bytes. An index with far more for each is mostly empty pages, and worth a reindex if it is large. */
+/**
+ * A normal index entry has 40 to 100 bytes. An index with far more bytes per entry is mostly empty pages, and a large
+ * one is worth a reindex.
+ */
 const BLOATED_ENTRY_BYTES = 500
 const LARGE_BYTES = 100 * 2 ** 20
 

@@ -86,7 +86,7 @@ export function postgres(options: PostgresOptions): Store<PostgresTransaction> {
       await db.checkServer()
       if (migrate) await migrateSchema(migrationDatabase(pool.used, schema))
       else await checkSchemaVersion(db)
-      // The proof opens the direct connection by itself, and fails where it cannot.
+      // `proof.number()` opens the direct connection, and throws when that fails.
       if (proof !== undefined) await proof.number()
       else if (listener !== undefined) await direct.open()
     },
@@ -101,7 +101,7 @@ export function postgres(options: PostgresOptions): Store<PostgresTransaction> {
 
 const NOTIFY = 'select pg_catalog.pg_notify($1, $2)'
 
-/** Migrates without opening a store: the command `belfry migrate`. */
+/** Migrates without opening a store. The command `belfry migrate` calls this. */
 export async function migratePostgres(options: MigrateOptions): Promise<MigrationReport> {
   checkMigrateOptions(options)
   const { schema = 'belfry', dryRun = false } = options
@@ -115,12 +115,12 @@ export async function migratePostgres(options: MigrateOptions): Promise<Migratio
   }
 }
 
-/** The SQL that creates an empty schema, to be read first, or run by hand in one transaction. */
+/** The SQL that creates the schema in an empty database, for review or to run by hand in one transaction. */
 export function postgresMigrationSql(schema = 'belfry'): string {
   return migrationSql(schema)
 }
 
-/** An index on a large table takes minutes. */
+/** The limit of each statement of a migration. Creating an index on a large table takes minutes. */
 const MIGRATION_LIMIT_MS = 3_600_000
 
 function migrationDatabase(pool: PgPool, schema: string): Database {

@@ -7,24 +7,28 @@ import { checkSchema } from './schema/schema-name.js'
 export type Liveness = 'lease' | 'advisory'
 
 export interface PostgresOptions {
-  /** A pool of `pg`, or one with the same members. Closing the store does not end it. */
+  /** A pool of `pg`, or a compatible one. Closing the store does not end it. */
   readonly pool?: PgPool
   /** The database, instead of a pool. Needs `pg`. */
   readonly url?: string
-  /** A URL that reaches the server itself, for the connection that listens, where `pool` or `url` leads through a pooler. */
+  /**
+   * A URL that reaches the server itself, for the connection that listens and proves life. Pass it beside `pool`, or
+   * when `url` leads to a pooler.
+   */
   readonly direct?: string
   /**
-   * How other processes know that this one lives. `lease`: by time alone. `advisory`: also by an advisory lock of its
-   * direct connection, so that its locks and runs are free as soon as it dies. Default `lease`.
+   * How other processes detect that this one has died. `lease`: its lease expires. `advisory`: also its direct
+   * connection ends, which frees an advisory lock, so that its locks and runs are taken over as soon as it dies.
+   * Default `lease`.
    */
   readonly liveness?: Liveness
   /** The schema of all tables and functions. Default `belfry`. */
   readonly schema?: string
-  /** Whether to hear of other processes' changes at once (LISTEN). Default: where `direct` or `url` is given. */
+  /** Whether to receive hints of other processes' changes by LISTEN. Default: true if `direct` or `url` is given. */
   readonly listen?: boolean
   /** Whether to migrate the schema when the store opens. */
   readonly migrate?: boolean
-  /** The timers of retries and hints. The store's time is the database's. */
+  /** The clock for the timers of retries and hints. Timestamps always come from the database. */
   readonly clock?: Clock
 }
 
@@ -70,7 +74,10 @@ function checkSwitches(options: object, names: readonly string[], where: string)
 
 const SCHEME = /^(?:postgres|postgresql|socket):/i
 
-/** The driver would take any text for a host. The value may contain a password, so a message shows it only without `@`. */
+/**
+ * Checked here, because the driver takes any text for a host name. The value may contain a password, so the error shows
+ * it only if it has no `@`.
+ */
 function checkUrl(value: unknown, option: string, where: string): void {
   const isPath = typeof value === 'string' && value.startsWith('/')
   if (isPath || (typeof value === 'string' && SCHEME.test(value) && isReadable(value))) return
@@ -81,7 +88,7 @@ function checkUrl(value: unknown, option: string, where: string): void {
   )
 }
 
-/** The driver also takes blanks, and percent signs that encode nothing. */
+/** The driver also accepts URLs with blanks, and with percent signs that encode nothing. So both pass here. */
 function isReadable(url: string): boolean {
   return URL.canParse(url) || URL.canParse(encodeURI(url))
 }

@@ -42,7 +42,10 @@ import { enqueueInside } from './transactions/enqueue-inside.js'
 import { transactRun } from './transactions/transact.js'
 import { TransactionSlots } from './transactions/transaction-slots.js'
 
-/** Several in flight, because a batch may wait for a name that another transaction has locked. */
+/**
+ * Lock batches in flight at once. More than one, because a batch may wait for a name that another transaction has
+ * locked.
+ */
 const LOCKS = { atOnce: 4 } as const
 
 const NOW = 'select belfry.now_us() / 1000'
@@ -70,7 +73,7 @@ export function operationsOn(
 
   return {
     schedules: {
-      // Writes with a version may not be repeated, so they share batches only with each other.
+      // Writes with `ifVersion` must not be repeated after a lost reply, so they share batches only with each other.
       put: (writes) => {
         if (writes.some(({ ifVersion }) => ifVersion !== undefined)) return versioned.write(writes)
         return puts.write(writes)
@@ -86,7 +89,7 @@ export function operationsOn(
       skips: op(skippedRanges),
     },
     runs: {
-      // A run that may be refused is written alone.
+      // Only runs that nothing can refuse share a batch with other calls.
       enqueue: (runs, tx) => {
         if (tx !== undefined) return enqueueInside(db, runs, tx)
         return runs.every(isPlain) ? enqueues.write(runs) : enqueueRuns(db, runs)

@@ -1,4 +1,4 @@
-/** The store as the beat thread opens it: beats and renewals over one connection that stays open. */
+/** The store as the beat thread opens it: it beats and renews leases over one connection that stays open. */
 
 import { systemClock } from '../../../core/clock.js'
 import type { BeatStore } from '../../../core/instances/beat-store.js'
@@ -10,7 +10,7 @@ import { unproven } from './proof-of-life.js'
 import type { BeatStoreOptions } from './reopen.js'
 import { ServerIdentity } from './server-identity.js'
 
-/** The beat thread calls this with what `reopen` returned. */
+/** The beat thread calls this with the options that `reopen` returned. */
 export function openBeatStore(options: unknown): BeatStore {
   const { schema, client, proof, identity } = options as BeatStoreOptions
   const pool = poolOf({ options: { ...client, max: 1, idleTimeoutMillis: 0 } })
@@ -41,7 +41,10 @@ export function openBeatStore(options: unknown): BeatStore {
   }
 }
 
-/** The number that the main thread's session proves: the rows that this thread renews keep it. */
+/**
+ * Reads the number that proves the life of the main thread's session. Rows that the beat thread renews keep that
+ * number.
+ */
 function sharedProof(memory: SharedArrayBuffer) {
   const shared = new Int32Array(memory)
   return {

@@ -4,35 +4,37 @@
  * **No session state.** An operation is one statement that commits by itself, or one short transaction, so a pooler may
  * run each on another connection.
  *
- * **Limits.** Every statement has a limit for its answer. A network can swallow bytes for a quarter of an hour before TCP
- * reports it, and a lease is over in seconds; so a connection that is silent for longer than the limit counts as broken.
- * - `prompt`, a third of the lease: beats, claims, settlements, ticks. It leaves time to repeat them while the lease runs.
+ * **Limits.** Every statement has a limit for its reply. A network can swallow bytes for a quarter of an hour before
+ * TCP reports it, but a lease expires within seconds. So a connection that is silent for longer than the limit counts
+ * as broken.
+ * - `prompt`, a third of the lease: beats, claims, settlements, ticks. It leaves time to repeat them while the lease
+ *   runs.
  * - `usual`, the same but at least 5 s: other single operations.
- * - `patient`, 30 s: lists, and operations on thousands of schedules or runs. It ends early, after one prompt limit, when
+ * - `patient`, 30 s: lists, and operations on thousands of schedules or runs. It ends early, after a prompt limit, if
  *   another connection has become silent meanwhile.
  *
  * **What is repeated** depends on what an error proves (`errors.ts`):
  *
- * | error      | example                                   | the database                     | then                              |
- * | ---------- | ----------------------------------------- | -------------------------------- | --------------------------------- |
- * | `conflict` | deadlock, two inserts of the same         | is unchanged                     | repeat, up to 100 times           |
- * | `refused`  | server starting, no connection left       | is unchanged                     | repeat for about half a second    |
- * | `broken`   | connection lost, or silent past its limit | may be changed (unknown outcome) | repeat only what is `repeatable`  |
- * | none       | a constraint, a mistake                   | is unchanged                     | throw                             |
+ * | error      | example                                   | the database   | then                             |
+ * | ---------- | ----------------------------------------- | -------------- | -------------------------------- |
+ * | `conflict` | deadlock, two inserts of the same key     | is unchanged   | repeat, up to 100 times          |
+ * | `refused`  | server starting, no connection left       | is unchanged   | repeat for about half a second   |
+ * | `broken`   | connection lost, or silent past its limit | may be changed | repeat only what is `repeatable` |
+ * | none       | a constraint, a mistake                   | is unchanged   | throw                            |
  *
- * A repeatable write finds, when it runs again, that it was done. For one that cannot, the caller gets STORE_UNREACHABLE
- * and has to look. Half a second covers a failover that is nearly over; the loops of the engine go on
- * for as long as an outage lasts. After a silence there is little time left: no repetition begins later than half a limit
- * after the first has passed.
+ * A repeatable write that runs twice changes nothing the second time. For any other write the caller gets
+ * STORE_UNREACHABLE and has to check whether it was applied. Half a second covers the end of a failover; during a
+ * longer outage the engine's loops keep retrying. No repetition begins later than one and a half limits after the
+ * operation began, because the lease may be about to expire.
  *
- * **Half-open connections.** A silent connection is closed here, but its server process may still wait for a lock, or hold
- * some inside a transaction; `END_SILENT` ends such a process, so that the repetition does not wait for it. A process that
- * works on the statement may finish it.
+ * **Half-open connections.** A silent connection is closed on this side, but its server process may still wait for a
+ * lock, or hold locks in an open transaction. `END_SILENT` ends such a process, so that the repetition does not wait
+ * for it. A process that is executing the statement is left to finish it.
  *
- * **Settings.** A function that waits for a lock and then reads must see what was committed meanwhile, so operations need
- * `read committed`, and refuse to run at any other level (BF003). They are then repeated in a transaction of that level.
- * Where the default is another level, or where a session finds other functions before the built-in ones, every statement
- * has such a transaction (`session.ts`).
+ * **Settings.** A function that waits for a lock and then reads must see what was committed meanwhile. So operations
+ * need `read committed`, and refuse to run at any other level (BF003); the refused operation is repeated in a
+ * transaction of that level. If a session has another default level, or finds other functions before the built-in ones,
+ * every statement runs in such a transaction (`session.ts`).
  */
 import { type Clock, sleep } from '../../../core/clock.js'
 import { Silence } from '../../../core/connection/in-time.js'
@@ -58,9 +60,9 @@ export interface DatabaseOptions {
   readonly pool: PgPool
   readonly schema: string
   readonly clock: Clock
-  /** Gets what operations changed. */
+  /** Receives the changes that each operation reports. */
   readonly announce?: (changes: readonly Change[]) => void
-  /** The server that this process has seen. */
+  /** Remembers which server this process has seen. */
   readonly identity?: ServerIdentity
   /** Called when a connection of the pool has become silent. */
   readonly onSilence?: () => void
@@ -72,12 +74,12 @@ export interface DatabaseOptions {
 }
 
 export interface StatementOptions {
-  /** Whether a repetition changes nothing more. True by default. */
+  /** Whether the statement is idempotent, so that it is repeated after a lost reply. True by default. */
   readonly repeatable?: boolean
   readonly patience?: 'prompt' | 'usual' | 'patient'
-  /** Of the lock that the statement renews: the limit follows from it, and not from the lease. */
+  /** The TTL of the lock that the statement renews. The reply limit is then a part of this TTL instead of the lease. */
   readonly ttlMs?: number
-  /** Whether the statement may be prepared, and its plan kept. True by default. */
+  /** Whether the statement may be prepared, so that Postgres keeps its plan. True by default. */
   readonly named?: boolean
 }
 
@@ -86,12 +88,15 @@ type TransactionWork<Outcome> = (rows: readonly Row[], tx: Transaction) => Promi
 const MAX_CONFLICTS = 100
 const MAX_CONFLICT_WAIT_MS = 60
 const TROUBLE_WAITS_MS = [50, 150, 450] as const
-/** In limits: how long after its beginning an operation is still repeated. */
+/** An operation is repeated until this many limits after it began. */
 const REPEAT_WITHIN = 1.5
 const MIN_USUAL_MS = 5_000
 const PATIENT_MS = 30_000
 
-/** Ends a server process that waits for a lock or inside a transaction, and tells whether commits wait for a standby. */
+/**
+ * Ends the server process of a silent connection if it waits for a lock or is idle in a transaction. Also returns
+ * whether any commit waits for a synchronous standby.
+ */
 const END_SILENT = `select pg_catalog.bool_or(wait_event = 'SyncRep'), pg_catalog.bool_or(pg_catalog.pg_terminate_backend(
     case when pid = $1 and (state like 'idle in transaction%' or wait_event_type = 'Lock') then pid end))
   from pg_catalog.pg_stat_activity where usename = session_user`
@@ -128,12 +133,18 @@ export class Database {
     })
   }
 
-  /** Run once, before anything else: fails soon, and explains a pool or a server that cannot be used. */
+  /**
+   * Called once, before all other operations: fails quickly, with an explanation, when the pool or the server cannot be
+   * used.
+   */
   async checkServer(): Promise<void> {
     await this.attempt(() => this.#withClient(async () => {}, FIRST_CONNECT_MS))
   }
 
-  /** Tells subscribers and other processes what an operation changed, as the database's function returned it. */
+  /**
+   * Announces an operation's changes to subscribers and to other processes. A string comes from a database function,
+   * such as `{runs,leases}`.
+   */
   announce(changes: readonly Change[] | string): void {
     this.#options.announce?.(typeof changes === 'string' ? changesIn(changes) : changes)
   }
@@ -143,19 +154,25 @@ export class Database {
     return this.attempt(() => this.send(sql, values, options), options)
   }
 
-  /** A read whose text depends on its filters: planned each time, for the tables as they are. */
+  /**
+   * A read whose SQL depends on its filters. It is not prepared, so Postgres plans it each time with the current
+   * statistics.
+   */
   search(sql: string, values: readonly unknown[]): Promise<readonly Row[]> {
     return this.read(sql, values, { named: false, patience: 'patient' })
   }
 
-  /** One atomic statement. It must be idempotent, because `attempt` repeats it after a lost answer, unless `repeatable` is false. */
+  /**
+   * One atomic statement. It must be idempotent, because `attempt` repeats it after a lost reply, unless `repeatable`
+   * is false.
+   */
   write(sql: string, values: readonly unknown[] = [], options: StatementOptions = {}): Promise<readonly Row[]> {
     return this.read(sql, values, options)
   }
 
   /**
-   * A write that tells whether an earlier try may have been carried out without its answer (`isInDoubt`). A repeated
-   * release finds nothing to release, and cannot tell by itself whether the lock was still held before.
+   * A write that also reports whether an earlier try may have been applied although its reply was lost (`isInDoubt`). A
+   * release needs this: its second try finds nothing to release, and cannot know whether the first one did.
    */
   async writeReportingDoubt(
     sql: string,
@@ -171,7 +188,7 @@ export class Database {
     return { rows, isInDoubt }
   }
 
-  /** Repeats `work`, which may be several statements with decisions between them, as the table above says. */
+  /** Runs `work`, and repeats it by the table above. `work` may be several statements with decisions between them. */
   async attempt<Outcome>(work: () => Promise<Outcome>, options: StatementOptions = {}): Promise<Outcome> {
     const repeatUntil = this.clock.monotonic() + this.limitMs(options) * REPEAT_WITHIN
     let [conflicts, troubles] = [0, 0]
@@ -191,13 +208,15 @@ export class Database {
           trouble === 'conflict'
             ? Math.min(2 ** conflicts, MAX_CONFLICT_WAIT_MS)
             : (TROUBLE_WAITS_MS[troubles - 1] ?? 0)
-        // Half by chance, so that processes that failed together do not come back together.
+        // Half of the wait is random, so that processes that failed together do not retry together.
         await sleep(this.clock, waitMs * (0.5 + Math.random() / 2))
       }
     }
   }
 
-  /** One transaction. `first` travels with the `begin`; it may contain numbers, but no parameters. */
+  /**
+   * Runs one transaction. `first` is sent in the same message as `begin`, so it may contain numbers, but no parameters.
+   */
   transaction<Outcome>(
     first: string,
     work: TransactionWork<Outcome>,
@@ -207,8 +226,9 @@ export class Database {
   }
 
   /**
-   * Gives `work` the number that proves this process's life, in the advisory mode. When the number has changed by the time
-   * of the answer, others may already have taken what was obtained; then `work` runs `again` with the new number, or fails.
+   * Passes `work` the number that proves this process's life, or null outside the advisory mode. If the number has
+   * changed when the reply arrives, other processes may already have taken over what `work` obtained. Then `work` runs
+   * again with the new number if `again` is set; otherwise this throws.
    */
   async withProof<Outcome>(work: (proof: number | null) => Promise<Outcome>, { again = false } = {}): Promise<Outcome> {
     const { proof } = this.#options
@@ -221,7 +241,7 @@ export class Database {
     }
   }
 
-  /** One statement, not repeated: a step of an `attempt`, which is repeated as a whole. */
+  /** Sends one statement without repeating it. For steps of an `attempt`, which is repeated as a whole. */
   send(sql: string, values: readonly unknown[], options: StatementOptions = {}): Promise<readonly Row[]> {
     const query = this.#query(sql, values)
     const limitMs = this.limitMs(options)
@@ -240,7 +260,7 @@ export class Database {
     })
   }
 
-  /** One statement without parameters, on a client that the caller has taken. */
+  /** Sends one statement without parameters, on a client that the caller has taken. */
   sendOn(client: PgClient, sql: string): Promise<readonly Row[]> {
     return this.clients.send(client, rawQuery(sql), this.limitMs())
   }
@@ -253,7 +273,7 @@ export class Database {
     return patience === 'prompt' ? this.lease.limitMs : Math.max(this.lease.limitMs, MIN_USUAL_MS)
   }
 
-  /** The text for this store's schema. */
+  /** The SQL with this store's schema in place of `belfry`. */
   text(sql: string): string {
     const known = this.#texts.get(sql)
     if (known !== undefined) return known
@@ -262,7 +282,10 @@ export class Database {
     return text
   }
 
-  /** A statement that turns out to have run inside a transaction of the app's has done nothing, whatever it answered. */
+  /**
+   * Takes a client for `work`. Throws if the statement turns out to have run inside a transaction that the app left
+   * open: that write does not last, whatever the reply was.
+   */
   async #withClient<Outcome>(
     work: (client: PgClient, session: Session) => Promise<Outcome>,
     connectMs?: number,
@@ -275,7 +298,7 @@ export class Database {
       isUsable = true
       return outcome
     } catch (error) {
-      // After an error of its own, the server is ready for the next statement.
+      // An error that the server reported leaves the connection usable.
       isUsable = !isLost(error) && !isInTransaction(client)
       throw error
     } finally {
@@ -296,22 +319,25 @@ export class Database {
       await run('commit')
       return outcome
     } catch (error) {
-      // A transaction that cannot be rolled back ends with its connection.
+      // If this rollback fails, the connection is closed, which rolls the transaction back.
       if (!isLost(error)) await this.sendOn(client, 'rollback').catch(() => {})
       throw error
     }
   }
 
   /**
-   * The server ends a transaction whose process was stopped in it or lost its network, so that its rows come free. A takeover
-   * may wait for them: so this limit, too, is a third of the lease.
+   * The server ends a transaction that stays idle because its process was stopped or lost its network, which frees the
+   * row locks. A takeover may wait for those rows, so this limit is a third of the lease, too.
    */
   #begin(): string {
     const idleMs = Math.ceil(this.limitMs({ patience: 'prompt' }))
     return `begin isolation level read committed; set local search_path = pg_catalog; set local idle_in_transaction_session_timeout = ${idleMs};`
   }
 
-  /** One at a time, and not through a pooler, whose process numbers are not the server's. */
+  /**
+   * Ends the server process of a silent connection, one at a time. Not for a connection through a pooler, whose process
+   * ids are not the server's.
+   */
   async #endSilent({ processID }: PgClient): Promise<void> {
     if (this.#isEndingSilent) return
     this.#isEndingSilent = true
@@ -329,7 +355,7 @@ export class Database {
   }
 }
 
-/** Whether the connection is of no further use, even if the server has answered with an error. */
+/** Whether the connection must be closed, even if the server has answered with an error. */
 function isLost(error: unknown): boolean {
   const trouble = troubleOf(error)
   return trouble === 'refused' || trouble === 'broken'

@@ -1,20 +1,21 @@
 /**
- * One connection to the server itself, for what does not work through a pooler: LISTEN, and the advisory lock that proves
- * life. While the store is open, a broken connection is replaced, after 0.1 s at first and up to 5 s later.
+ * One connection to the server itself, for what does not work through a pooler: LISTEN, and the advisory lock that
+ * proves life. While the store is open, a broken connection is replaced, after 0.1 s at first and up to 5 s later.
  *
- * A connection that only listens would never notice that it is half-open. So it sends a statement every 10 s, and at once
- * when a connection of the pool has become silent. When no answer comes within 5 s, the connection is replaced.
+ * A connection that only listens would never notice that it is half-open. So this process probes it with `select 1`
+ * every 10 s, and at once when a connection of the pool has become silent. When no answer comes within 5 s, the
+ * connection is replaced.
  */
 import { type Clock, setAlarm, sleep } from '../../../core/clock.js'
 import { inTime } from '../../../core/connection/in-time.js'
 import type { DirectClient } from './driver.js'
 import { driven } from './errors.js'
 
-/** What the connection is used for. */
+/** A user of the connection: the listener, or the proof of life. */
 export interface DirectUse {
   /** Sets up a new connection. When it throws, the connection is closed, and another is opened later. */
   prepare(client: DirectClient): Promise<void>
-  /** All uses have prepared the connection. */
+  /** Called when all uses have prepared the connection. `isFirst` is false after a reconnect. */
   ready(isFirst: boolean): void
   /** Called once, as soon as a connection that was ready breaks. */
   broken(): void
@@ -24,7 +25,7 @@ export interface DirectOptions {
   readonly open: () => DirectClient
   readonly clock: Clock
   readonly uses: readonly DirectUse[]
-  /** Whether `open` fails when the first attempt to connect does. */
+  /** Whether `open` throws when the first attempt to connect fails. */
   readonly mustConnect: boolean
 }
 
@@ -33,7 +34,7 @@ interface Connected {
   readonly broken: AbortController
   /** Resolves when the connection is closed, which may take long after it broke. */
   readonly closed: Promise<void>
-  /** Sends a statement, and gives the connection up if it gets no answer. */
+  /** Sends `select 1`, and drops the connection if no answer comes in time. */
   readonly probe: () => Promise<void>
 }
 
@@ -56,7 +57,10 @@ export class DirectConnection {
     this.#options = options
   }
 
-  /** Connects, once; without `mustConnect` it also resolves when the first attempt has failed. */
+  /**
+   * Connects; concurrent calls share one attempt. Without `mustConnect` it also resolves when the first attempt has
+   * failed.
+   */
   open(): Promise<void> {
     this.#opened ??= this.#open().catch((error: unknown) => {
       this.#opened = undefined
@@ -65,17 +69,17 @@ export class DirectConnection {
     return this.#opened
   }
 
-  /** Ends a pause between two attempts, for an operation that needs the connection now. */
+  /** Ends the pause between two attempts, because an operation needs the connection now. */
   hurry(): void {
     this.#pause.abort()
   }
 
-  /** Asks now whether the connection still works, and replaces it if not. */
+  /** Checks now whether the connection still works, and replaces it if not. */
   probe(): void {
     void this.#current?.probe()
   }
 
-  /** Replaces the connection by a new one. */
+  /** Closes the connection. A new one replaces it. */
   drop(): void {
     this.#current?.broken.abort()
   }
@@ -106,13 +110,13 @@ export class DirectConnection {
         await fired(this.#current.broken.signal)
         waitMs = FIRST_WAIT_MS
       }
-      // Even in a hurry, attempts are never closer than this.
+      // Even after `hurry()`, two attempts are at least this far apart.
       await idle(clock, FIRST_WAIT_MS, signal)
       if (signal.aborted) return
       this.#pause = new AbortController()
       await idle(clock, waitMs * (0.5 + Math.random() / 2) - FIRST_WAIT_MS, this.#pause.signal)
       if (signal.aborted) return
-      // Operations of the store report what is wrong with the server.
+      // The error is dropped: operations of the store report what is wrong with the server.
       this.#current = await this.#connect().catch(() => undefined)
     }
   }

@@ -1,16 +1,16 @@
 /**
- * The driver behind a small seam: what Belfry calls of `pg`, and `pg` itself where the user gives a URL. Any pool with
- * these members will do.
+ * The parts of `pg` that Belfry uses, as interfaces, and `pg` itself for users who pass a URL. Any pool with these
+ * members works.
  */
 import { createRequire } from 'node:module'
 import { failure } from '../../../core/errors.js'
 
-/** Values are the texts that the server sent, in the order of the columns. */
+/** The column values as texts, as the server sent them. */
 export type Row = readonly (string | null)[]
 
 export interface Query {
   readonly text: string
-  /** Of a prepared statement. */
+  /** The name of the prepared statement. */
   readonly name?: string
   readonly values?: readonly unknown[]
   readonly rowMode: 'array'
@@ -22,11 +22,11 @@ interface Result {
 }
 
 export interface PgClient {
-  /** The server process of the session, as announced when the connection was opened. */
+  /** The id of the session's server process, as announced when the connection was opened. */
   readonly processID?: number | null
-  /** The transaction status of the last answer: `I` outside of a transaction. */
+  /** The transaction status in the last reply: `I` outside of a transaction. */
   getTransactionStatus?(): string | null
-  /** Where older drivers tell the same. */
+  /** Older drivers report the transaction status only by this event. */
   readonly connection?: {
     on(event: 'readyForQuery', listener: (message: { readonly status?: string }) => void): unknown
   }
@@ -61,7 +61,7 @@ export interface DirectClient {
   end(): Promise<void>
 }
 
-/** No values are parsed: each operation reads the texts that it asked for. */
+/** Keeps the driver from parsing values: each operation decodes its texts itself. */
 const RAW: Query['types'] = { getTypeParser: () => (value) => value }
 
 export function rawQuery(text: string, values?: readonly unknown[]): Query {
@@ -69,14 +69,14 @@ export function rawQuery(text: string, values?: readonly unknown[]): Query {
 }
 
 /**
- * A text as part of a statement, where parameters cannot be used. The alphabet of base64 holds nothing that could end it,
- * whatever the server's settings say about backslashes.
+ * A text as part of a statement that cannot have parameters. It is encoded as base64, whose alphabet has no quote and
+ * no backslash, so the text cannot end the literal, whatever the server's settings say about backslashes.
  */
 export function textLiteral(text: string): string {
   return `pg_catalog.convert_from(pg_catalog.decode('${Buffer.from(text, 'utf8').toString('base64')}', 'base64'), 'UTF8')`
 }
 
-/** The rows of the last statement, where the text has several. */
+/** The rows of the last statement, if the text has several statements. */
 export function rowsOf(result: Result | readonly Result[]): readonly Row[] {
   const last = Array.isArray(result) ? (result as readonly Result[]).at(-1) : (result as Result)
   return (last?.rows ?? []) as readonly Row[]

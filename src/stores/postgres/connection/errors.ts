@@ -1,4 +1,4 @@
-/** Errors of the driver: what they prove about the database, and what to do about them. Told apart by SQLSTATE. */
+/** Errors of the driver, classified by SQLSTATE: what they prove about the database, and what to do about them. */
 import { BelfryError, type ErrorCode, failure } from '../../../core/errors.js'
 
 export function sqlState(error: unknown): string | undefined {
@@ -7,26 +7,29 @@ export function sqlState(error: unknown): string | undefined {
   return typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) && !SYSTEM_ERROR.test(code) ? code : undefined
 }
 
-/** EPIPE and its like look like a SQLSTATE, but no class of those begins with an E. */
+/** Codes of system errors such as EPIPE have the form of a SQLSTATE, but no SQLSTATE class begins with E. */
 const SYSTEM_ERROR = /^E/
 
 /**
  * What an error proves:
- * - `conflict`: another transaction was faster, and nothing was changed. Includes two that insert the same.
+ * - `conflict`: another transaction was faster, and nothing was changed. Includes two inserts of the same key.
  * - `refused`: the server was not reached, or declined, and nothing was changed.
- * - `broken`: the connection was lost, and it is unknown what was changed.
+ * - `broken`: the connection was lost, and it is unknown whether anything was changed.
  */
 export type Trouble = 'conflict' | 'refused' | 'broken'
 
 const CONFLICTS: ReadonlySet<string> = new Set(['40001', '40P01', '23505'])
 
-/** Read-only, out of connections, starting up, not let in, transactions ended for idling or for taking too long. */
+/**
+ * Read-only; too many connections; starting up; not connected; rejected; transaction ended as idle; transaction too
+ * long.
+ */
 const REFUSALS: ReadonlySet<string> = new Set(['25006', '53300', '57P03', '08001', '08004', '25P03', '25P04'])
 
-/** Shut down (perhaps after a commit), crashed, dropped, ended for idling. */
+/** Shutdown by an administrator (perhaps after a commit); crash; database dropped; session ended as idle. */
 const BREAKS: ReadonlySet<string> = new Set(['57P01', '57P02', '57P04', '57P05'])
 
-/** System errors of a connection that is being opened; they cannot happen later. */
+/** System errors that occur only while a connection is being opened, so no statement was sent. */
 const UNCONNECTED: ReadonlySet<unknown> = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN'])
 
 export function troubleOf(error: unknown): Trouble | undefined {
@@ -41,7 +44,7 @@ export function troubleOf(error: unknown): Trouble | undefined {
 
 const unusable = new WeakSet<object>()
 
-/** For a server that answers, and that cannot be used before something changes. Nothing was done there. */
+/** For a server that answers but cannot be used as it is, such as a standby. Nothing was changed on it. */
 export function unusableServer(message: string): BelfryError {
   const error = failure('STORE_UNREACHABLE', message)
   unusable.add(error)
@@ -51,8 +54,8 @@ export function unusableServer(message: string): BelfryError {
 const ofDriver = new WeakSet<Error>()
 
 /**
- * Marks what a call of the driver throws. An error that a handler, or Belfry, throws between two statements may look the
- * same, but proves nothing about the database.
+ * Marks errors that a call of the driver throws. Only these prove something about the database. An error that a
+ * handler, or Belfry, throws between two statements may look the same.
  */
 export function driven<Result>(call: Promise<Result>): Promise<Result> {
   return call.catch((error: unknown) => {
@@ -65,7 +68,7 @@ export function isOfDriver(error: unknown): error is Error {
   return error instanceof Error && ofDriver.has(error)
 }
 
-/** Raised by an operation that finds itself at an isolation level other than read committed, before it changes anything. */
+/** The SQLSTATE that an operation raises, before it changes anything, at any isolation level but read committed. */
 export const WRONG_ISOLATION = 'BF003'
 
 export function isWrongIsolation(error: unknown): boolean {
@@ -90,7 +93,7 @@ const ROW_SECURITY: Explanation = [
   'refuses a row by a policy of row-level security: alter table … disable row level security, or alter role … bypassrls',
 ]
 
-/** The same state as a missing grant, from the place in the server that checks policies. */
+/** A policy's refusal has the same SQLSTATE as a missing grant. The server routine that raised it tells them apart. */
 function isRefusedByPolicy(error: Error): boolean {
   return sqlState(error) === '42501' && (error as { readonly routine?: unknown }).routine === 'ExecWithCheckOptions'
 }
@@ -124,13 +127,13 @@ const EXPLANATIONS: Readonly<Record<string, Explanation>> = {
 }
 
 /**
- * Explains an error of the driver; leaves errors of Belfry, and mistakes in a program, as they are. `of` names the
- * connection where it is not one of the pool's, and `because` adds a reason.
+ * Explains an error of the driver. Errors of Belfry, and programming errors such as a TypeError, are returned
+ * unchanged. `of` names the connection if it is not one of the pool's, and `because` adds a reason.
  */
 export function storeError(error: unknown, schema: string, { of = '', because = '' } = {}): unknown {
   if (error instanceof BelfryError || error instanceof TypeError || !(error instanceof Error)) return error
   const state = sqlState(error)
-  // An error without a state did not come from the server: the connection failed.
+  // An error without a SQLSTATE did not come from the server: the connection failed.
   const lost = state === undefined || state.startsWith('08')
   const explanation = lost ? UNREACHABLE : isRefusedByPolicy(error) ? ROW_SECURITY : EXPLANATIONS[state]
   if (explanation === undefined) return error

@@ -1,11 +1,11 @@
 /**
- * Hints from other processes, by LISTEN. While the connection is down, polling finds all changes. When it is open again,
- * anything may have changed meanwhile, so subscribers are told of everything.
+ * Hints from other processes, by LISTEN. While the connection is down, hints are lost, and polling finds all changes.
+ * After a reconnect, subscribers get a hint of every kind, because anything may have changed meanwhile.
  *
  * Two kinds of payloads arrive:
  *
- *     4f1c… runs leases           sender and changes; the sender is `-` where a transaction of the app's sent it
- *     handed {"name":"a", …}      a lease that was given to its next waiter, sent with the commit that gave it
+ *     4f1c… runs leases           sender and changes; the sender is `-` if a transaction of the app sent it
+ *     handed {"name":"a", …}      a lease that was handed to its next waiter, by the transaction that handed it over
  */
 import type { Handed } from '../locks/lease-codec.js'
 import type { DirectUse } from './direct-connection.js'
@@ -14,9 +14,9 @@ import { type Change, changesIn } from './wakes.js'
 
 export interface ListenerOptions {
   readonly channel: string
-  /** The sender whose hints are ignored: this process has told its own subscribers already. */
+  /** This process's id as a sender. Its own hints are ignored, because its subscribers already have them. */
   readonly self: string
-  /** Gets the changes, or nothing when it is not known what has changed. */
+  /** Receives the changes, or undefined if it is unknown what has changed. */
   readonly heard: (changes?: readonly Change[]) => void
   readonly handed: (lease: Handed) => void
 }
@@ -49,7 +49,7 @@ export class Listener implements DirectUse {
   broken(): void {}
 }
 
-/** Any role may send anything to the channel: a payload that is no lease counts as a hint without changes. */
+/** Any role may send anything to the channel. A payload that is not a lease counts as a hint of unknown changes. */
 function leaseIn(text: string): Handed | undefined {
   try {
     return (JSON.parse(text) as Handed | null) ?? undefined

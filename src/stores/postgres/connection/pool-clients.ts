@@ -2,14 +2,14 @@
  * Clients of the pool, each taken for one statement or one transaction.
  *
  * - **Half-open connections.** A network may swallow answers without closing the connection, so each statement has a
- *   limit. One silent connection makes all older ones suspect, because the network that lost one has often lost them all.
- *   Idle ones are closed at once, and one that has not answered since the silence is closed instead of used. So a silence
- *   costs one limit, and not one for each connection of the pool.
- * - **New connections** are asked about their session before they are used. After a silence they have a third of the usual
- *   limit to answer, because a pooler may have connected them to the server that was lost.
- * - **Transactions left open.** The pool is shared with the app. A client that the app released inside a transaction would
- *   make Belfry write into that transaction: acknowledged, and then rolled back with it. Such a connection is closed,
- *   which rolls the transaction back, and the caller gets an error.
+ *   limit. One silent connection makes all others suspect, because a network that lost one has often lost them all.
+ *   Connections that are idle in the pool are closed at once. Any other connection that has not answered since the
+ *   silence is closed when it is next taken. So a silence costs one limit, and not one for each connection of the pool.
+ * - **New connections** are asked about their session before they are used. After a silence they have a third of the
+ *   usual limit to answer, because a pooler may have connected them to the server that was lost.
+ * - **Transactions left open.** The pool is shared with the app. If the app released a client inside a transaction,
+ *   Belfry would write into that transaction: the write would be acknowledged, and then rolled back with it. Such a
+ *   connection is closed, which rolls the transaction back, and the caller gets an error.
  */
 import type { Clock } from '../../../core/clock.js'
 import { afterLimit, inTime, Silence } from '../../../core/connection/in-time.js'
@@ -20,16 +20,22 @@ import { errorOf, ignore } from './pool.js'
 import { IDENTITY, type ServerIdentity } from './server-identity.js'
 import { readSession, SESSION, type Session } from './session.js'
 
-/** The app may use all connections for a moment, and the pool has its own limit for opening one. */
+/**
+ * How long an operation waits for a connection. The app may use all connections for a moment, and the pool has its own
+ * limit for opening one.
+ */
 const CONNECT_MS = 30_000
 /**
- * The same when the store is opened. A caller that holds the last connection of the pool for a transaction, and calls
- * Belfry inside it for the first time, waits for itself.
+ * The same while the store is opened. Shorter, because this wait may be a deadlock: a caller that holds the pool's last
+ * connection in a transaction, and calls Belfry for the first time inside it, waits for itself.
  */
 export const FIRST_CONNECT_MS = 10_000
-/** The part of the usual limit that a new connection has while the others are in doubt. */
+/** After a silence, the part of the usual limit that a new connection has to answer. */
 const PROBE = 1 / 3
-/** A pooler may lead the same connection to another server later, so it is asked again. */
+/**
+ * A pooler may later lead the same connection to another server. So a connection through a pooler is asked again this
+ * often.
+ */
 const ASK_POOLER_EVERY_MS = 1_000
 
 export interface PoolClientsOptions {
@@ -44,19 +50,19 @@ export interface PoolClientsOptions {
 export class PoolClients {
   readonly #options: PoolClientsOptions
   readonly #sessions = new WeakMap<PgClient, Session & { readonly askedAt: number }>()
-  /** How many silences there had been when each connection last answered. */
+  /** The value of `#silences` when each connection last answered. */
   readonly #silencesAtAnswer = new WeakMap<PgClient, number>()
   #silences = 0
-  /** From a silence until another connection answers. */
+  /** True from a silence until another connection answers. */
   #isInDoubt = false
-  /** Some managed servers let no role read it. */
+  /** False once the server has refused `IDENTITY`: on some managed servers no role may read it. */
   #canIdentify = true
 
   constructor(options: PoolClientsOptions) {
     this.#options = options
   }
 
-  /** A client, and what is known of its session. */
+  /** Takes a client from the pool. A new client is first asked about its session. */
   async take(connectMs = CONNECT_MS): Promise<{ readonly client: PgClient; readonly session: Session }> {
     for (;;) {
       const client = await this.#connect(this.#isInDoubt ? this.#options.promptMs() : connectMs)
@@ -70,7 +76,7 @@ export class PoolClients {
   giveBack(client: PgClient, isBroken: boolean): void {
     if (!isBroken) {
       this.#silencesAtAnswer.set(client, this.#silences)
-      // A client that closes may still report an error.
+      // Only a client that stays open loses this listener: a client that closes may still emit an error.
       client.removeListener('error', ignore)
     }
     client.release(isBroken)
@@ -91,7 +97,10 @@ export class PoolClients {
     }
   }
 
-  /** From now on, each connection that has not answered yet is suspect. Those that the pool holds idle are closed. */
+  /**
+   * Makes every open connection suspect until it has answered again. Connections that are idle in the pool are closed
+   * at once.
+   */
   noteSilence(): void {
     this.#silences += 1
     this.#isInDoubt = true
@@ -116,14 +125,14 @@ export class PoolClients {
   }
 
   /**
-   * A statement whose limit is long still waits for no more than a prompt one, from time to time, to see whether another
-   * connection has become silent since it was sent.
+   * Waits for the answer to a statement. A long limit is waited for in steps of one prompt limit. If another connection
+   * has become silent by the end of a step, this one counts as silent, too.
    */
   async #answerTo(client: PgClient, query: Query, limitMs: number): Promise<readonly Row[]> {
     const { clock, promptMs } = this.#options
     const silences = this.#silences
     const answer = client.query(query).catch((error: unknown) => {
-      // The server may have said why it closed the connection before the statement was sent.
+      // If the connection was closed before the statement was sent, report why the server closed it.
       throw sqlState(error) === undefined ? (errorOf(client) ?? error) : error
     })
     for (let waitedMs = 0; ; ) {
@@ -194,8 +203,8 @@ const OUTSIDE = 'I'
 const statuses = new WeakMap<PgClient, string | null>()
 
 /**
- * For drivers that keep the status to themselves: known only from the first answer after a client was first taken, so
- * callers ask again when their own statement has been answered.
+ * For drivers without `getTransactionStatus`. The status is unknown until the first reply after a client is first
+ * taken, so callers check again after their own statement.
  */
 function statusHeard(client: PgClient): string | null {
   const known = statuses.get(client)

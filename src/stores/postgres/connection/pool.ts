@@ -1,15 +1,15 @@
 /**
  * The pool of a store: the user's, or one that the store opens for a URL and ends when it closes.
  *
- * A connection that breaks while it is idle, or between two statements, emits `error`, and Node ends a process in which
- * nothing listens to that. The pool replaces such a connection, and its user gets an error from the next statement,
- * so the event itself is only remembered.
+ * A connection that breaks while it is idle, or between two statements, emits `error`. Node ends the process when
+ * nothing listens to that event. The pool replaces such a connection, and the next statement on it fails anyway, so the
+ * listener here only remembers the error.
  */
 import { newPool, type PgClient, type PgPool } from './driver.js'
 
 export interface StorePool {
   readonly used: PgPool
-  /** Ends a pool that was opened here; leaves the user's as it was found. */
+  /** Ends a pool that was opened here. From the user's pool it only removes the listeners. */
   leave(): Promise<void>
 }
 
@@ -25,7 +25,7 @@ export function poolOf({ pool, url, options = { connectionString: url } }: PoolS
   const stopListening = listenTo(used)
   let left: Promise<void> | undefined
   const leave = async () => {
-    // A pool that ends still has listeners: its last connections may break while they close.
+    // The listeners stay: the pool's last connections may break while they close.
     if (pool === undefined) return used.end()
     stopListening()
   }
@@ -60,8 +60,8 @@ function listenTo(pool: PgPool): () => void {
 const errors = new WeakMap<PgClient, { error?: Error }>()
 
 /**
- * Listens for as long as the client exists. A client may break in the moment in which the pool hands it out, when the
- * pool listens no longer and its user does not listen yet.
+ * Listens for as long as the client exists. A client may break while the pool hands it out, after the pool has removed
+ * its own listener and before the new user has added one.
  */
 function rememberErrors(client: PgClient): void {
   if (errors.has(client)) return
@@ -72,7 +72,7 @@ function rememberErrors(client: PgClient): void {
   })
 }
 
-/** Why the connection broke, if it did while no statement was in flight. */
+/** The error with which the connection broke while no statement was in flight, if it did. */
 export function errorOf(client: PgClient): Error | undefined {
   return errors.get(client)?.error
 }

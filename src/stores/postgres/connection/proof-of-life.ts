@@ -1,15 +1,17 @@
 /**
  * Proof of life, the advisory mode. This process holds a session advisory lock on a number of its own, over the direct
- * connection. The rows that it writes carry the number; another process that meets such a row and gets the lock on its
- * number knows that this session has ended.
+ * connection, and writes the number into its rows. If another process can take the lock on a row's number, the session
+ * that wrote the row has ended.
  *
- * - **The process dies, or its connection is cut.** The server frees the lock with the session, and others take over at
- *   once. This side hears of it from the connection, and gives up everything that it holds.
- * - **The connection is lost and this side does not hear of it** (a failover, a firewall). Once a second this process asks
+ * - **The process dies, or its connection is cut.** The server frees the lock with the session, and other processes
+ *   take over at once. If this process still runs, its connection reports the end, and the process gives up everything
+ *   that it holds.
+ * - **The session ends, but this process is not told** (a failover, a firewall). So once a second this process checks
  *   over the pool, as others would, whether the lock on its own number is free.
- * - **The machine vanishes and the server does not hear of it.** The lock stays until the server's keepalive ends the
- *   session, after about 11 s. The lease's time counts all the same, and the first of both ends it.
- * - **An answer arrives after the number has changed.** What it grants may have been taken: see `Database.withProof`.
+ * - **The machine vanishes and the server does not notice.** The lock stays until the server's keepalive ends the
+ *   session, after about 11 s. The lease expires independently; whichever comes first frees the rows.
+ * - **A reply arrives after the number has changed.** What it grants may have been taken over: see
+ *   `Database.withProof`.
  */
 import { type Clock, sleep } from '../../../core/clock.js'
 import { type BelfryError, failure } from '../../../core/errors.js'
@@ -27,15 +29,16 @@ export interface ProofOptions {
 }
 
 /**
- * Takes a new number, and its lock if no other session has it. Advisory locks are known to the whole database by two
- * integers: the oid of the schema's own sequence, so that two schemas never clash, and the number from that sequence.
+ * Takes a new number, and its advisory lock if no other session has that. Within a database, an advisory lock is
+ * identified by two integers. The first is the oid of the schema's own sequence, so that two schemas never clash. The
+ * second is the number from that sequence.
  */
 const TAKE_NUMBER = `select n, pg_catalog.pg_try_advisory_lock('belfry.proofs'::regclass::oid::integer, n) as taken,
   pg_catalog.pg_backend_pid() as pid from (select pg_catalog.nextval('belfry.proofs')::integer as n) numbers`
 
 const IS_GONE = 'select belfry.session_is_gone($1)'
 
-/** The server notices within about 11 s that the client has vanished, and does not end the session for being idle. */
+/** Makes the server end the session within about 11 s after the client has vanished, and never because it is idle. */
 const KEEP_SESSION = `select pg_catalog.set_config(s.name, wanted.value, false) from pg_catalog.pg_settings s
   join (values ('idle_session_timeout', '0'), ('tcp_keepalives_idle', '5'), ('tcp_keepalives_interval', '2'),
     ('tcp_keepalives_count', '3')) wanted (name, value) on wanted.name operator(pg_catalog.=) s.name`
@@ -46,7 +49,7 @@ const RECONNECT_MS = 2_000
 const MAX_TRIES = 10
 
 export class ProofOfLife implements DirectUse {
-  /** The number that proves life now, for other threads of this process; 0 for none. */
+  /** The number that proves life now, for the beat thread; 0 for none. */
   readonly memory = new SharedArrayBuffer(4)
   readonly #shared = new Int32Array(this.memory)
   readonly #options: ProofOptions
@@ -60,7 +63,7 @@ export class ProofOfLife implements DirectUse {
     this.#options = options
   }
 
-  /** Calls back when the proof is lost, and with it all that was obtained under its number. */
+  /** Calls back when the proof is lost. Everything obtained under its number may then belong to other processes. */
   onLost = (listener: (why: string) => void): (() => void) => {
     const own = (why: string) => listener(why)
     this.#listeners.add(own)
@@ -69,7 +72,7 @@ export class ProofOfLife implements DirectUse {
     }
   }
 
-  /** The number that proves life now; opens the direct connection when it is first asked for. */
+  /** The number that proves life now. The first call opens the direct connection. */
   async number(): Promise<number> {
     const { database, direct, option } = this.#options
     await direct()
@@ -95,7 +98,8 @@ export class ProofOfLife implements DirectUse {
     const number = await takeNumber(client, this.#options.database().text(TAKE_NUMBER)).catch((error: unknown) =>
       this.#explain(error),
     )
-    // The pool does not see the lock: there, every holder would count as gone.
+    // If the lock is free as seen over the pool, the pool reaches another database, in which every holder would seem
+    // dead.
     if (await this.#isGone(number)) throw otherDatabase()
     this.#prepared = number
   }
@@ -126,7 +130,7 @@ export class ProofOfLife implements DirectUse {
   #checkLater(number: number): void {
     const { clock, direct } = this.#options
     this.#stopChecks = clock.after(CHECK_EVERY_MS, async () => {
-      // A pool that does not answer proves nothing; the lease runs out by itself.
+      // A pool that does not answer proves nothing. If the server is down, the lease expires by itself.
       const isGone = await this.#isGone(number).catch(() => false)
       if (!this.holds(number)) return
       if (isGone) direct().drop()
@@ -163,7 +167,7 @@ export function unproven(why: string): BelfryError {
   return failure('STORE_UNREACHABLE', `this process cannot prove that it lives: ${why}; still trying`)
 }
 
-/** No such schema, or no such relation. */
+/** SQLSTATEs: no such schema; no such relation. */
 const MISSING: ReadonlySet<string> = new Set(['3F000', '42P01'])
 
 function otherDatabase(cause?: unknown): BelfryError {
@@ -174,7 +178,10 @@ function otherDatabase(cause?: unknown): BelfryError {
   )
 }
 
-/** A new number, whose lock is taken only where a foreign advisory lock clashes, or the sequence has cycled. */
+/**
+ * Takes a number with its lock. Tries another number if a foreign advisory lock has it, or if the sequence has cycled
+ * to a number in use.
+ */
 async function takeNumber(client: DirectClient, sql: string): Promise<number> {
   for (let tries = 0; tries < MAX_TRIES; tries += 1) {
     const { rows } = await client.query(sql)
@@ -185,7 +192,7 @@ async function takeNumber(client: DirectClient, sql: string): Promise<number> {
   throw unproven('others hold the advisory locks on its numbers')
 }
 
-/** A pooler announces a process number of its own. */
+/** Refuses a pooler, which announces a process id other than the server's. */
 function checkSession({ processID }: DirectClient, pid: number): void {
   if (typeof processID !== 'number' || processID === pid) return
   throw failure(

@@ -1,4 +1,4 @@
-/** The store as data, from which the beat thread opens it: a URL, or the options of the user's pool. */
+/** What the beat thread needs to open the same store, as plain data: a URL, or the options of the user's pool. */
 
 import { copyData } from '../../../core/connection/copied-data.js'
 import type { NoSource, StoreSource } from '../../../core/instances/beat-store.js'
@@ -9,15 +9,18 @@ import type { ServerIdentity } from './server-identity.js'
 
 export interface BeatStoreOptions {
   readonly schema: string
-  /** Options of a client of `pg`. */
+  /** Options of a `pg` client. */
   readonly client: Readonly<Record<string, unknown>>
-  /** In the advisory mode, the memory that holds the number which proves life. */
+  /** In the advisory mode: the shared memory with the number that proves life. */
   readonly proof?: SharedArrayBuffer
-  /** The memory that holds which server this process has seen. */
+  /** The shared memory with the identity of the server that this process has seen. */
   readonly identity: SharedArrayBuffer
 }
 
-/** Options of the pool rather than its connections, and limits, which each statement has anyway. */
+/**
+ * Options that are not copied: those of the pool rather than of a connection, and time limits, which Belfry applies to
+ * each statement itself.
+ */
 const OF_THE_POOL: ReadonlySet<string> = new Set([
   ...['Promise', 'log', 'max', 'min', 'poolSize', 'maxUses', 'maxLifetimeSeconds', 'allowExitOnIdle', 'types'],
   ...['idleTimeoutMillis', 'statement_timeout', 'query_timeout', 'idle_in_transaction_session_timeout'],
@@ -44,7 +47,7 @@ export function reopen(
 }
 
 function clientOptions(pool: PgPool): Pick<BeatStoreOptions, 'client'> | NoSource {
-  // The options of another kind of pool need not say where it connects to.
+  // Other kinds of pools may not keep in their options where they connect to.
   if (pool.options === undefined || !('Client' in pool)) return impossible('is no pool of `pg`')
   const { value, strange } = copyData(pool.options, OF_THE_POOL)
   if (strange.length === 0) return { client: value as BeatStoreOptions['client'] }

@@ -1,24 +1,26 @@
 /**
- * Which server this process has seen, so that it notices an old primary. After a failover the old primary may come back
- * and take writes, and part of the connections may reach it. Each promotion begins a new timeline, with a higher number. So
- * a server on a lower timeline than the highest that was seen is not used, nor one with another system identifier.
+ * Remembers which server this process has seen, to recognise an old primary. After a failover the old primary may come
+ * back and take writes, and some of the connections may reach it. Each promotion begins a new timeline, with a higher
+ * number. So a server is refused if its timeline is lower than the highest seen, or if its system identifier differs.
  *
  *     seen             a new connection reaches          then
- *     timeline 3       timeline 4, same identifier       it is used, and those to timeline 3 are closed
+ *     timeline 3       timeline 4, same identifier       it is used, and connections to timeline 3 are closed
  *     timeline 4       timeline 3, same identifier       it is closed: an old primary
  *     timeline 4       another identifier                it is closed: another cluster
  *
- * The process forgets when it ends, so that a server which was restored on purpose is used after a restart. The beat
+ * The memory ends with the process, so after a restart a process uses a server that was restored on purpose. The beat
  * thread shares the memory: it must not extend a lease on the old primary.
  */
 import type { PgClient, Row } from './driver.js'
 import { unusableServer } from './errors.js'
 
-/** The timeline is that of the log which is written now: the control file names it only after a checkpoint. */
+/**
+ * Reads the timeline of the WAL that is being written. The control file shows a new timeline only after a checkpoint.
+ */
 export const IDENTITY = `select system_identifier, pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_lsn())
   from pg_catalog.pg_control_system()`
 
-/** The name of a log file begins with its timeline: eight hexadecimal digits. */
+/** The name of a WAL file begins with its timeline: eight hexadecimal digits. */
 export function timelineOf([, logFile]: Row): bigint {
   return BigInt(`0x${logFile?.slice(0, 8)}`)
 }
@@ -38,7 +40,9 @@ export class ServerIdentity {
     this.#seen = new BigInt64Array(memory)
   }
 
-  /** Calls back once when the address leads to another server, and again after a failover. */
+  /**
+   * Calls back once when the address leads to a server that must not be used, and once more after each later failover.
+   */
   onWarning = (listener: (message: string) => void): (() => void) => {
     this.#listeners.add(listener)
     return () => {
@@ -46,7 +50,7 @@ export class ServerIdentity {
     }
   }
 
-  /** Remembers the server of a connection, by its row of `IDENTITY`. Throws when that must not be used. */
+  /** Records the server of a new connection, given its row of `IDENTITY`. Throws if that server must not be used. */
   check(client: PgClient, row: Row): void {
     const timeline = timelineOf(row)
     const system = BigInt(row[0] ?? 0)

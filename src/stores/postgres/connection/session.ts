@@ -1,9 +1,11 @@
-/** What the store needs to know of a session, asked once for each new connection, and what it refuses. */
+/** What the store reads about the session of each new connection, and which sessions it refuses. */
 import { failure } from '../../../core/errors.js'
 import type { PgClient, Row } from './driver.js'
 import { unusableServer } from './errors.js'
 
-/** Every name is qualified: the session may find other functions before the built-in ones. */
+/**
+ * Every name is schema-qualified, because the session's search_path may find other functions before the built-in ones.
+ */
 export const SESSION = `select pg_catalog.current_setting('server_version_num'),
   pg_catalog.current_setting('server_version'), pg_catalog.current_setting('server_encoding'),
   pg_catalog.current_setting('default_transaction_isolation'), pg_catalog.pg_backend_pid(),
@@ -11,13 +13,16 @@ export const SESSION = `select pg_catalog.current_setting('server_version_num'),
   pg_catalog.array_to_string(pg_catalog.current_schemas(true), ',')`
 
 export interface Session {
-  /** Whether a single statement may run as it is. Otherwise each needs a transaction with settings of its own. */
+  /**
+   * Whether a statement may run without `begin`. Otherwise each runs in a transaction that sets isolation and
+   * search_path.
+   */
   readonly isPlain: boolean
-  /** Whether the connection reaches the server itself: a pooler announces a process number of its own. */
+  /** Whether the connection reaches the server itself. A pooler announces a process id other than the server's. */
   readonly isDirect: boolean
 }
 
-/** With any other encoding, a text that holds a character it lacks could not be stored. */
+/** Other encodings lack characters, so a text with such a character could not be stored. */
 const ENCODINGS: ReadonlySet<unknown> = new Set(['UTF8', 'SQL_ASCII'])
 
 export function readSession({ processID }: PgClient, row: Row): Session {
@@ -45,7 +50,7 @@ export function readSession({ processID }: PgClient, row: Row): Session {
   return { isPlain, isDirect: typeof processID === 'number' && processID === Number(pid) }
 }
 
-/** No functions or operators are looked for in the schema of temporary tables. */
+/** Skips the schema of temporary tables, because Postgres never looks for functions or operators there. */
 function findsBuiltInsFirst(schemas: string): boolean {
   return schemas.split(',').find((schema) => !schema.startsWith('pg_temp')) === 'pg_catalog'
 }

@@ -1,10 +1,10 @@
 /**
  * Hints of changes, so that instances need not wait for their next poll.
  *
- * Every operation answers with what it changed. Subscribers in this process hear of it at once. Other processes hear of
- * it by NOTIFY, in a separate statement: the commit of a transaction that notifies queues behind all others that
- * do. One NOTIFY is in flight at a time, at most one every 10 ms, with all changes since the last one. Only a granted
- * lock skips the pause, because its waiter waits for nothing else.
+ * Every operation returns what it changed. Subscribers in this process get the hint at once. Other processes get it by
+ * NOTIFY, in a separate statement: Postgres commits transactions that notify one after the other. One NOTIFY is in
+ * flight at a time, at most one every 10 ms, with all changes since the last one. Only the hint of a granted lock skips
+ * the pause, because a waiter needs that hint to go on.
  *
  * Losing a hint is harmless: the poll finds the change.
  */
@@ -12,7 +12,10 @@ import type { Clock } from '../../../core/clock.js'
 import { Listeners } from '../../../core/connection/listeners.js'
 import type { Wake } from '../../../core/store.js'
 
-/** What changed. `granted`: a lock was handed to its next waiter; it adds haste to `leases`, and is no wake-up itself. */
+/**
+ * A kind of change. `granted`: a lock was handed to its next waiter. It accompanies `leases`, and only makes the NOTIFY
+ * skip the pause.
+ */
 export type Change = Wake | 'granted'
 
 const WAKES: readonly Wake[] = ['schedules', 'runs', 'leases', 'attempts', 'settled']
@@ -20,7 +23,10 @@ const CHANGES: readonly Change[] = [...WAKES, 'granted']
 
 export const NOTIFY_EVERY_MS = 10
 
-/** The words of `{leases,runs}`, as functions of the database return changes. Words of a newer release are left out. */
+/**
+ * Parses changes as database functions return them, such as `{leases,runs}`. Unknown words, from a newer release, are
+ * ignored.
+ */
 export function changesIn(text: string): readonly Change[] {
   const words = new Set(text.match(/\w+/g))
   return CHANGES.filter((change) => words.has(change))
@@ -32,17 +38,17 @@ export class Wakes {
   readonly #listeners = new Listeners()
   readonly subscribe = this.#listeners.subscribe
   #remote = new Set<Change>()
-  /** Ends the pause after a NOTIFY. */
+  /** Cancels the pause after a NOTIFY. Undefined when no pause is running. */
   #endPause: (() => void) | undefined
   #isInFlight = false
 
-  /** `notify` is left out where no other process is told. */
+  /** `notify` is undefined if other processes are not notified. */
   constructor(clock: Clock, notify: ((changes: readonly Change[]) => Promise<void>) | undefined) {
     this.#clock = clock
     this.#notify = notify
   }
 
-  /** This process changed something. Changes of one microtask are told together. */
+  /** Announces a change by this process. Subscribers get the changes of one microtask together. */
   announce = (changes: readonly Change[]): void => {
     if (changes.length === 0) return
     this.heard(changes)
@@ -51,12 +57,12 @@ export class Wakes {
     if (this.#endPause === undefined || changes.includes('granted')) this.#send()
   }
 
-  /** A lock was handed to a waiter in this process. */
+  /** Announces that a lock was handed to `holder`, which may be a waiter in this process. */
   handedTo(holder: string): void {
     this.#listeners.announce([{ handedTo: holder }])
   }
 
-  /** Another process changed something; without saying what, it may be anything. */
+  /** Announces changes by another process. Without `changes`, anything may have changed. */
   heard(changes: readonly Change[] = CHANGES): void {
     this.#listeners.announce(WAKES.filter((wake) => changes.includes(wake)))
   }
