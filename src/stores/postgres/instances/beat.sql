@@ -1,9 +1,10 @@
--- An instance proves that it lives, and says what it runs. Refused once another instance has declared it dead.
+-- Extends an instance's lease, and compares the runs that it lists with those that are stored. Refused (`alive` is
+-- false) once another instance has declared this one dead.
 --
--- What runs under its name, belongs to a claim that it says was answered, and is not in its list never arrived. Such runs
--- become ready again: see runs/unheard-claims.sql.
+-- A run that is stored as running on the instance, belongs to a settled claim and is not listed never reached the
+-- instance: the reply to the claim was lost. Such runs become ready again: see runs/unheard-claims.sql.
 --
--- Locks: the instance, then as `take_over_attempts`, its declarations.
+-- Locks: the instance, then as `take_over_attempts`, then its declarations.
 create or replace function belfry.beat(
   instance_id text, lease_ms bigint, listed belfry.attempt[], settled_claim bigint,
   out now_ms bigint, out last_beat_at bigint, out alive boolean, out own bigint[], out cancelled bigint[], out hints belfry.hint[]
@@ -25,8 +26,9 @@ begin
   if not alive then
     return;
   end if;
-  -- Only now: a run that was taken from a late instance before its row was locked is no longer its own, and none is taken
-  -- while it is locked. Each run is found by its number; by its instance, all that run there would be read for each.
+  -- Read only now that the instance's row is locked: a run that was taken over before is no longer the instance's own,
+  -- and none can be taken over while the row is locked. Each run is looked up by its id. By its instance, Postgres
+  -- would read all of the instance's runs for each listed run.
   select coalesce(array_agg(r.id), '{}'), coalesce(array_agg(r.id) filter (where r.cancel_requested), '{}')
   into own, cancelled
   from unnest(listed) l cross join lateral (
@@ -35,7 +37,7 @@ begin
   update belfry.instances i
   set beat_at = now_ms, expires_at = now_ms + lease_ms, claims_settled = greatest(i.claims_settled, settled_claim)
   where i.id = instance_id;
-  -- Some may have been taken over since they were picked: their tokens say so.
+  -- A run that was taken over since it was selected has another token by now, and is left alone.
   select t.hints into hints from belfry.take_over_attempts(unheard, false, now_us) t;
   update belfry.declarations d set alive_at = now_ms where d.app = app_name and d.hash = declarations_hash;
 end $$;

@@ -24,8 +24,8 @@ export const declarationCodec: RowCodec<DeclaredSet> = columnsOf({
 
 export const jobCodec = columnsOf({ info: json<JobInfo>() })
 
-/** Jobs, as `belfry.job_declaration`. */
+/** Rows of `belfry.job_declaration`. */
 export const jobRows = listOf('job_declaration', (job: JobInfo) => ({ name: job.name, info: JSON.stringify(job) }))
 
-/** Attempts, as `belfry.attempt`. */
+/** Rows of `belfry.attempt`. */
 export const attemptRows = listOf('attempt', ({ run, token }: AttemptRef) => ({ run: runNumber(run), token }))

@@ -1,5 +1,6 @@
--- An instance begins to take part, or proves its life after a pause. One that was declared dead is first taken over.
--- Locks: the instance, then as `take_over_attempts`, jobs, declarations.
+-- Adds an instance, or extends its lease when it joins again after a pause. If the instance was declared dead, its runs
+-- are first taken over.
+-- Locks: the instance, then as `take_over_attempts`, then jobs, then declarations.
 create or replace function belfry.join_instance(
   instance_id text, instance_info text, app_name text, declarations_hash text, lease_ms bigint,
   job_declarations belfry.job_declaration[], proof_number integer,

@@ -1,4 +1,5 @@
--- An instance says goodbye: what it still runs is taken over at once. Locks: the instance, then as `take_over_attempts`.
+-- Ends an instance: the runs that it still has are taken over at once.
+-- Locks: the instance, then as `take_over_attempts`.
 create or replace function belfry.leave(instance_id text) returns void language plpgsql as $$
 begin
   perform belfry.durable();

@@ -30,10 +30,10 @@ export async function putRecord(db: Database, write: RecordWrite): Promise<Recor
   for (;;) {
     const ttl = ttlMs === undefined ? null : Math.ceil(ttlMs)
     const [row] = await db.write(PUT, [kind, id, JSON.stringify(body), ttl, ifAbsent])
-    // What was written need not come back to be known.
+    // The statement does not return the body, because the caller has just sent it.
     if (row !== undefined) return { written: true, record: { ...codec.read(row), body } }
     const record = await getRecord(db, kind, id)
-    // Gone since it stood in the way: then it does so no longer.
+    // No record: the one that was in the way has expired or was removed since. So the write is tried again.
     if (record !== undefined) return { written: false, record }
   }
 }
@@ -48,7 +48,7 @@ export async function getRecord(db: Database, kind: string, id: string): Promise
 const LIST = `select ${COLUMNS} from belfry.records r where r.kind = $1 and r.id > $2 and ${LIVE} order by r.id limit $3`
 const LIST_BACKWARDS = `select ${COLUMNS} from belfry.records r
   where r.kind = $1 and r.id < $2 and ${LIVE} order by r.id desc limit $3`
-/** After every id there can be. */
+/** Sorts after every possible id. */
 const END = '~'.repeat(256)
 
 export async function listRecords(db: Database, query: RecordQuery): Promise<Page<StoredRecord>> {

@@ -1,15 +1,17 @@
--- Recording ticks: `take_due_schedules` locks schedules that are due, the planner decides, and `record_ticks` writes what
--- it decided, in one short transaction.
+-- Records ticks in one short transaction: `take_due_schedules` locks schedules that are due, the planner decides in the
+-- calling process, and `record_ticks` writes the plans.
 --
--- Two that advance at once: each skips the schedules that the other has locked.
--- Crash or stop in between: the transaction is rolled back, by the server's own timeout if need be, and the schedules are
--- as due as before.
--- Crash after the commit, or a lost reply: cursors have moved, and a tick is unique by (schedule, instant) anyway.
+-- - Two instances advance at once: each skips the schedules that the other has locked.
+-- - Crash or pause before the commit: the transaction is rolled back, by the server's idle timeout if necessary, and
+--   the schedules are still due.
+-- - Crash after the commit, or a lost reply: the cursors have moved, and a tick is unique by (schedule, instant)
+--   anyway.
 --
--- A plan is written only over what it was made from. The schedules stay locked from the reading on. Their unfinished runs
--- were not locked: `record_ticks` locks those that a plan takes back or waits for, reads all of them again, and compares. A
--- schedule for which they differ is left as it is and stays due. Nothing that minds overlap is added after the comparison,
--- because triggers and backfills with an overlap policy lock the schedule first.
+-- A plan is written only if the state that it was made from still holds. The schedules stay locked from the read to the
+-- commit. Their unfinished runs are not locked while the planner decides. So `record_ticks` locks the runs that a plan
+-- takes back or waits for, reads all unfinished runs again, and compares. A schedule for which they differ is left as
+-- it is and stays due. After the comparison no run that counts for overlap can be added, because triggers and backfills
+-- with an overlap policy lock the schedule first.
 
 create or replace function belfry.take_due_schedules(schedule_limit integer, lookahead_ms bigint)
 returns table (now_ms bigint, id text, definition bigint, anchor bigint, cursor bigint, remaining bigint, due_at bigint,
@@ -34,8 +36,8 @@ begin
   select s.due_at into next_due_at from belfry.schedules s where s.due_at is not null order by s.due_at limit 1;
 end $$;
 
--- Records ticks and skips, does what the plans say about earlier runs, and moves the schedules on.
--- `last_due` and `last_place` are those of the last schedule that was taken.
+-- Records ticks and skips, applies the plans to earlier runs, and moves the schedules on. `last_due` and `last_place`
+-- are those of the last schedule that was taken.
 create or replace function belfry.record_ticks(
   progress belfry.schedule_progress[], ticks belfry.planned_tick[], skips belfry.planned_skip[],
   now_ms bigint, last_due bigint, last_place bigint,
@@ -44,7 +46,7 @@ create or replace function belfry.record_ticks(
 declare
   keys text[] := array[]::text[];
   schedule_ids text[] := array[]::text[];
-  -- Schedules whose plans take runs back, have them make way, or wait for them; of those, the ones that have any.
+  -- Schedules that have unfinished runs, and whose plans take runs back, cancel them, or wait for them.
   open_ids text[] := array[]::text[];
   held_keys text[];
   takes_back boolean;
@@ -83,7 +85,7 @@ begin
     where p.mind_overlap and belfry.unfinished_text(p.schedule, now_ms) is distinct from p.made_from);
 
   if cardinality(open_ids) > 0 and takes_back then
-    -- Older ticks that never began go, under a policy that drops what was missed.
+    -- Where the policy drops missed ticks, older ticks that never began are skipped.
     keys := belfry.end_idle_runs(
       array(
         select t.id from unnest(progress) p cross join lateral belfry.idle_ticks(array[p.schedule]) t
@@ -113,7 +115,8 @@ begin
   schedule_ids := schedule_ids || array(select distinct t.schedule from unnest(ticks) t where t.waits);
   hints := hints || belfry.pass_on(
     keys, schedule_ids, now_ms * 1000, case when takes_back then 'give up' else 'wait' end);
-  -- What is left begins behind the last that was taken: what was taken is passed over, and not read again.
+  -- The search for the next due schedule begins behind the last one that was taken, so it does not read those that
+  -- were.
   next_due_at := least(
     (select min(p.due_at) from unnest(progress) p where p.moves and p.schedule <> all (stale)),
     (select min(s.due_at) from unnest(stale) g(id) cross join lateral (
@@ -122,8 +125,8 @@ begin
       where s.due_at is not null and (s.due_at, s.place) > (last_due, last_place) order by s.due_at, s.place limit 1));
 end $$;
 
--- Makes the runs of ticks, with their schedules' definitions. An instant may exist: recorded under an earlier schedule of the
--- same name.
+-- Creates the runs of ticks, from the definitions of their schedules. A run for the same instant may exist already,
+-- recorded for an earlier schedule of the same id.
 create or replace function belfry.insert_ticks(ticks belfry.planned_tick[], stale text[], now_ms bigint) returns integer
 language plpgsql as $$
 declare
@@ -144,8 +147,8 @@ begin
   return count;
 end $$;
 
--- Moves schedules on. Planned each time: with a plan that was made while the table was small, Postgres may walk through
--- all schedules for each of the list.
+-- Moves schedules on. Planned at each call: by a plan that was made while the table was small, Postgres may read all
+-- schedules for each item of the list.
 create or replace function belfry.move_schedules(progress belfry.schedule_progress[]) returns void language plpgsql
 set plan_cache_mode = force_custom_plan as $$
 begin

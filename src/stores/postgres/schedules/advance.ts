@@ -1,4 +1,4 @@
-/** Recording ticks: takes due schedules, plans them here, and writes what was planned. `advance.sql` says how. */
+/** Records ticks: takes due schedules, plans them in this process, and writes the plans. `advance.sql` explains how. */
 import { plannable } from '../../../core/schedules/schedule.js'
 import type { AdvanceRequest, AdvanceResult } from '../../../core/store.js'
 import type { Database, Transaction } from '../connection/database.js'
@@ -36,7 +36,9 @@ const recordTicks = sqlFunction({
   gives: { recorded: integer, nextDueAt: optional(integer), hints: changes, stale: texts },
 })
 
-/** It travels in one message with the `begin`, which can have no parameters: so its numbers are part of the text. */
+/**
+ * The statement is sent in one message with `begin`, which can have no parameters. So its numbers are part of the text.
+ */
 function takeDueSql({ limit, lookaheadMs }: AdvanceRequest): string {
   return takeDue.sql.replace('$1', String(Math.ceil(limit))).replace('$2', String(Math.ceil(lookaheadMs)))
 }
@@ -101,7 +103,7 @@ async function record(
   return { result, hints }
 }
 
-/** Behind the cursor a tick is accounted for, for ever. */
+/** Ticks up to the cursor are already recorded or skipped, so only later ones are new. */
 function newTicks(planned: Planned) {
   return planned.plan.ticks.filter(({ at }) => at > planned.due.cursor).map((tick) => ({ ...planned, tick }))
 }

@@ -1,4 +1,4 @@
-/** Putting schedules and removing others, as one. */
+/** Puts schedules and removes others, in one transaction. */
 import { decidePut, decideRemove, type TakeBack } from '../../../core/schedules/declare.js'
 import type { PutResult, RemoveResult, ScheduleWrite } from '../../../core/store.js'
 import type { Database } from '../connection/database.js'
@@ -13,7 +13,7 @@ export async function applySchedules(
 ): Promise<PutResult[]> {
   const ids = [...writes.map(({ id }) => id), ...removals]
   if (ids.length === 0) return []
-  // Repeated, a write over one version would conflict with itself.
+  // A write with `ifVersion` is not repeatable: its repetition would conflict with its own first try.
   const repeatable = writes.every(({ ifVersion }) => ifVersion === undefined)
   return changeSchedules(db, { ids, repeatable }, (now, seen) => {
     const changes: Changes = new Map()
@@ -23,7 +23,10 @@ export async function applySchedules(
   })
 }
 
-/** Several writes to one schedule in a batch build on each other, and are written as one. */
+/**
+ * Decides one write. Several writes to one schedule in a batch build on each other, and only the last result is
+ * written.
+ */
 function decideWrite(
   { id, definition, ifVersion }: ScheduleWrite,
   seen: Seen | undefined,

@@ -1,15 +1,18 @@
--- Writes what was decided of schedules in `core/schedules/declare.ts`, if they are still what was read. All of it or nothing.
+-- Writes the changes of schedules that `core/schedules/declare.ts` decided on, if the schedules are still as they were
+-- read. Writes all changes or none.
 --
--- Locks: the right to change schedules, together with others; the schedules that it makes by id, then those that exist;
--- their unclaimed ticks' keys, by name; the ticks; the schedules' queues.
+-- Locks: the advisory lock for changing schedules, shared; new schedules by id, then existing ones; the keys of their
+-- unclaimed ticks, by name; the ticks; the schedules' overlap queues.
 -- Another transaction was faster: a mark differs, nothing is written, and the caller reads and decides again.
--- Versions: the store's clock in microseconds plus the count of versions, and above the schedule's last. With the count
--- alone, a restored backup or a failover would give a version out again that a client still holds for `ifVersion`. Versions
--- and the ids of definitions are taken when schedules are read (change.ts).
--- Reply lost: repeated, an equal definition changes nothing; a write over one version is the caller's to repeat.
+-- Versions: a new version is the store's clock in microseconds plus a counter, and higher than the schedule's last
+-- version. With the counter alone, a restored backup or a failover could issue a version a second time that a client
+-- still holds for `ifVersion`. Versions and the ids of definitions are issued when schedules are read (change.ts).
+-- Reply lost: repeating a put with an equal definition changes nothing. A write with `ifVersion` is left to its caller
+-- to repeat.
 
--- A change without a mark creates its schedule; the others must meet the row that was read. `are_locked`: the
--- caller has locked the schedules. A tick that came in between would be waited for out of turn.
+-- A change without a mark creates its schedule; every other change must find the row version that was read.
+-- `are_locked`: the caller has locked the schedules. They are not locked a second time, because that might wait,
+-- against the lock order, for a tick that appeared since.
 create or replace function belfry.change_schedules(
   changes belfry.schedule_change[], decided_at bigint, are_locked boolean, out hints belfry.hint[]
 ) language plpgsql as $$
@@ -48,7 +51,7 @@ begin
     select change.id, k.from_at, k.to_at, k.count, k.reason, decided_at
     from json_populate_recordset(null::belfry.planned_skip, change.skips) k;
     if change.removed then
-      -- Ticks that run go on; those between attempts are cancelled.
+      -- Running ticks go on; ticks between two attempts are cancelled.
       keys := keys || belfry.end_idle_runs(
         array(select t.id from belfry.idle_ticks(array[change.id]) t where t.attempt > 0), 'cancelled', null, decided_at);
       delete from belfry.schedules s where s.id = change.id;
@@ -76,11 +79,12 @@ begin
   end if;
 end $$;
 
--- The id of a definition: its own count, below 22 random bits. Those of one batch lie together in the index.
+-- The id of a definition: a counter in the low 31 bits, 22 random bits above it. The definitions of one batch have the
+-- same random bits, so they lie together in the index.
 create or replace function belfry.definition_id(count bigint, batch double precision) returns bigint immutable
   return (floor(batch * 4194304)::bigint << 31) + (count & 2147483647);
 
--- Locks schedules, and what was recorded of them and never claimed.
+-- Locks schedules, their recorded ticks that are not running, and those ticks' keys.
 create or replace function belfry.lock_schedules(schedule_ids text[]) returns void language plpgsql as $$
 declare
   keys text[];
@@ -92,7 +96,8 @@ begin
   perform belfry.lock_overlap_queues(schedule_ids);
 end $$;
 
--- The right to change schedules alone, for a change that lost too often to others.
+-- Takes the exclusive right to change schedules, for a change that has lost too often to other transactions. Then locks
+-- the schedules.
 create or replace function belfry.lock_schedules_alone(schedule_ids text[]) returns void language plpgsql as $$
 begin
   perform belfry.durable();

@@ -1,8 +1,8 @@
 /**
- * How schedules are changed: they are read, decided upon in `core/schedules/declare.ts`, and written by one function that finds out
- * whether they are still what was read. If not, they are read and decided again. A large batch of schedules that tick all
- * the time would never get through like that, so the third time they are locked while it is decided, by the only
- * transaction that changes schedules meanwhile.
+ * How schedules change: they are read, decided upon in `core/schedules/declare.ts`, and written by one function, which
+ * checks whether they are still as they were read. If not, they are read and decided again. A large batch of schedules
+ * that tick all the time might never succeed this way. So the third try first locks the schedules, in a transaction
+ * that excludes all other changes of schedules.
  */
 
 import { isSoon } from '../../../core/connection/hint.js'
@@ -27,14 +27,14 @@ import { scheduleCodec, scheduleRow, skipRow } from './schedule-codec.js'
 
 /** A schedule as it was when it was read. */
 export interface Seen {
-  /** Undefined when there is none of this id. */
+  /** Undefined if no schedule has this id. */
   readonly schedule: Schedule | undefined
   readonly unclaimed: readonly UnclaimedTick[]
-  /** Changes with every write to the row. */
+  /** Identifies the version of the row (`xmin`): every write to the row changes it. */
   readonly mark?: string
-  /** The number of its definition. */
+  /** The id of its definition. */
   readonly definition?: number
-  /** What a change gives it. */
+  /** The version and the definition's id that a change gives the schedule. */
   readonly nextVersion: number
   readonly nextDefinition: number
 }
@@ -50,8 +50,8 @@ const reading = columnsOf({
 })
 
 /**
- * One row for each id. One schedule after the other, by their keys: a plan that was made while the tables were small is kept
- * for a while after they have grown.
+ * Returns one row for each id. Each schedule is looked up by its key, because a plan that was made while the tables
+ * were small is kept for a while after they have grown.
  */
 const READ = `with now as materialized (select belfry.now_us() as now_us, pg_catalog.random() as batch)
   select ${reading.select('r')}, ${scheduleCodec.select('s')}
@@ -65,10 +65,10 @@ const READ = `with now as materialized (select belfry.now_us() as now_us, pg_cat
       select pg_catalog.json_agg(pg_catalog.json_build_array(u.id::text, u.tick) order by u.id) from belfry.runs u
       where u.schedule = s.id and u.state < 'running' and u.origin < 'trigger' and u.attempt = 0) as unclaimed) r`
 
-/** What is to become of a schedule. */
+/** A decision about one schedule. */
 export interface ScheduleChange {
   readonly seen: Seen
-  /** The schedule as it is to be; with an unchanged definition that is not written again. Undefined to remove it. */
+  /** The new state of the schedule; undefined to remove it. An unchanged definition is not written again. */
   readonly schedule: Schedule | undefined
   readonly takeBack?: TakeBack
   readonly skips?: readonly SkipRange[]
@@ -76,7 +76,7 @@ export interface ScheduleChange {
 
 export interface Decision<Result> {
   readonly changes: readonly ScheduleChange[]
-  /** What the caller is told. */
+  /** What the caller of `changeSchedules` gets. */
   readonly result: Result
 }
 
@@ -111,7 +111,7 @@ type Run = (sql: string, values: readonly unknown[]) => Promise<readonly Row[]>
 
 export interface ChangeOptions {
   readonly ids: readonly string[]
-  /** Whether doing it again changes nothing more, when it is not known whether it was done. */
+  /** Whether the change may be repeated after a lost reply. */
   readonly repeatable?: boolean
 }
 

@@ -9,12 +9,12 @@ const LOAD = `select ${columns.select('d')} from pg_catalog.unnest($1::bigint[])
 type PlannedDefinition = PlannedSchedule['definition']
 
 /**
- * Definitions that were read before. A row of theirs is never changed, only replaced by one with another number, so what
- * is known stays true.
+ * A cache of definitions by id. The row of a definition never changes; a changed definition gets a new id. So cached
+ * entries stay valid.
  */
 export class Definitions {
   readonly #known = new Map<number, PlannedDefinition>()
-  /** Thousands of schedules that differ by nothing but their names and payloads share one. */
+  /** Parsed definitions by their text. Thousands of schedules that differ only in id and payload share one object. */
   readonly #bodies = new Map<string, PlannedDefinition>()
   readonly #most: number
 
@@ -44,7 +44,7 @@ export class Definitions {
     return definition
   }
 
-  /** The oldest go first, but none that is needed now. */
+  /** Forgets the oldest half, except definitions that are needed now. */
   #forget(needed: ReadonlySet<number>): void {
     for (const id of this.#known.keys()) {
       if (this.#known.size <= this.#most / 2) return

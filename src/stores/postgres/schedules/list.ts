@@ -6,7 +6,7 @@ import type { Page, ScheduleQuery } from '../../../core/store.js'
 import type { Database } from '../connection/database.js'
 import { scheduleCodec } from './schedule-codec.js'
 
-/** What follows the schedules `s`, or the definitions `d`, which have their schedule's id. */
+/** The join that adds the other table: the definition of each schedule `s`, or the schedule of each definition `d`. */
 const AND = {
   s: 'join belfry.definitions d on d.id = s.definition',
   d: 'cross join lateral (select * from belfry.schedules where id = d.schedule and definition = d.id limit 1) s',
@@ -31,7 +31,8 @@ export async function listSchedules(db: Database, query: ScheduleQuery): Promise
   const { id, alias, where, values } = narrowed(query)
   const table = alias === 's' ? 'belfry.schedules' : 'belfry.definitions'
   const within = `from ${table} ${alias} ${where} order by ${id}`
-  // States stand in no order of ids: those that are in another are passed over, but not all of them at once.
+  // No index has the ids of one state in order. So with a state, one query reads at most `look` schedules, and filters
+  // them.
   const most = state === undefined ? undefined : look
   const looked = most === undefined ? table : `(select ${alias}.* ${within} limit $${values.length + 1})`
   const narrow = most === undefined ? where : ''
@@ -48,7 +49,10 @@ export async function listSchedules(db: Database, query: ScheduleQuery): Promise
   return end === undefined ? { items } : { items, next: end[0] ?? '' }
 }
 
-/** What indexes find. Where the definition narrows the search, its indexes are the ones that stand in order. */
+/**
+ * The conditions that an index can answer, and the table to read. With a condition on the definition, the table is
+ * `definitions`, whose indexes are in order of the schedules' ids.
+ */
 function narrowed({ prefix, after, job, sink, app, unstamped }: ScheduleQuery) {
   const values: unknown[] = []
   const bind = (value: unknown) => `$${values.push(value)}`

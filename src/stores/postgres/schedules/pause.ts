@@ -17,7 +17,7 @@ export function resumeSchedule(db: Database, id: string): Promise<Schedule | und
   })
 }
 
-/** Undefined when there is no such schedule; one that needs no change is answered as it is. */
+/** Returns undefined if the schedule does not exist. A schedule that needs no change is returned as it is. */
 function changeOne(
   db: Database,
   id: string,

@@ -1,6 +1,6 @@
 /**
- * Schedules as rows: how far a schedule has got is a row of `schedules`, what its author wrote a row of `definitions`.
- * There the payload is apart from the rest, because planning never needs it.
+ * Schedules as rows: a schedule's progress is a row of `schedules`, its definition a row of `definitions`. The payload
+ * has its own column there, because planning never needs it.
  */
 import type { SkipReason } from '../../../core/policies.js'
 import { targetName, targetOptions, toText } from '../../../core/runs/stored-text.js'
@@ -20,7 +20,7 @@ import {
   word,
 } from '../schema/sql-function.js'
 
-/** With the schedule as `s` and its definition as `d`. */
+/** The columns of a schedule. A query must use the alias `s` for its row of `schedules`, and `d` for its definition. */
 const columns = columnsOf({
   id: text,
   version: integer,
@@ -46,13 +46,13 @@ export const scheduleCodec: RowCodec<Schedule> = {
   },
 }
 
-/** All of a schedule, as columns of `belfry.schedule_change`. */
+/** All columns of a schedule, for `belfry.schedule_change`. */
 export function scheduleRow(schedule: Schedule) {
   const { definition } = schedule
   const { target, key, onFinish, app } = definition
   return {
     ...{ id: schedule.id, version: schedule.version, app, priority: definition.priority, keep: definition.keep },
-    // What is undefined is left out of the text.
+    // JSON.stringify leaves out the undefined payload.
     ...{ body: JSON.stringify({ ...definition, payload: undefined }), payload: toText(definition.payload) },
     ...{ target: targetName(target), options: targetOptions(target) },
     ...keyColumns(key),
@@ -66,7 +66,7 @@ export function scheduleRow(schedule: Schedule) {
   }
 }
 
-/** A skip as `belfry.planned_skip`. */
+/** A row of `belfry.planned_skip`. */
 export const skipRow = (schedule: string, { from, to, count, reason }: SkipRange) => ({
   ...{ schedule, from_at: from, to_at: to, count, reason },
 })
@@ -78,7 +78,7 @@ export const skipCodec: RowCodec<SkipRange> = columnsOf({
   reason: word<SkipReason>(),
 })
 
-/** A schedule that is due, as `take_due_schedules` gives it. */
+/** A due schedule, as `take_due_schedules` returns it. */
 export const dueColumns = {
   nowMs: integer,
   id: text,
@@ -89,20 +89,20 @@ export const dueColumns = {
   dueAt: integer,
   place: integer,
   mindsOverlap: boolean,
-  /** Its unfinished runs as text; absent when it has none, or does not mind them. */
+  /** The schedule's unfinished runs as text. Absent if it has none, or if its overlap policy is `allow`. */
   unfinished: optional(text),
 }
 export type Due = Values<typeof dueColumns>
 
-/** What a plan says of a due schedule. */
+/** A due schedule with its plan. */
 export interface Planned {
   readonly due: Due
   readonly plan: Plan
-  /** The key that its runs must hold. */
+  /** The exclusive key of the schedule's runs. */
   readonly key: string | undefined
 }
 
-/** As `belfry.schedule_progress`. Cursors only grow: a plan that lags behind moves nothing. */
+/** Rows of `belfry.schedule_progress`. A cursor never moves back, so a plan whose cursor is lower moves nothing. */
 export const progressRows = listOf('schedule_progress', ({ due, plan }: Planned) => ({
   schedule: due.id,
   moves: plan.cursor >= due.cursor,
@@ -118,7 +118,7 @@ export interface PlannedTickRow extends Planned {
   readonly tick: Plan['ticks'][number]
 }
 
-/** As `belfry.planned_tick`. */
+/** Rows of `belfry.planned_tick`. */
 export const tickRows = listOf('planned_tick', ({ due, tick, key }: PlannedTickRow) => ({
   schedule: due.id,
   definition: due.definition,
@@ -130,7 +130,7 @@ export const tickRows = listOf('planned_tick', ({ due, tick, key }: PlannedTickR
   key,
 }))
 
-/** As `belfry.planned_skip`. */
+/** Rows of `belfry.planned_skip`. */
 export const skipRows = listOf('planned_skip', ({ schedule, skip }: { schedule: string; skip: SkipRange }) =>
   skipRow(schedule, skip),
 )

@@ -1,7 +1,8 @@
--- Takes back ticks that were recorded and have not started. The schedule and most of its runs are locked already.
+-- Takes back ticks that were recorded and have not started. The caller has locked the schedule and most of its runs.
 
--- Takes ticks back that were never claimed: some as if they had never been recorded, some as skipped. They must be those
--- that the caller decided upon. Returns their keys.
+-- Takes back ticks that were never claimed: deletes those in `to_forget`, and skips those in `to_skip`. If the
+-- unclaimed ticks are no longer those that the caller decided upon, the operation is tried again. Returns the ticks'
+-- keys.
 create or replace function belfry.take_back(
   schedule_id text, unclaimed bigint[], to_forget bigint[], to_skip bigint[], why belfry.skip_reason, now_ms bigint
 ) returns text[] language plpgsql as $$
@@ -21,7 +22,8 @@ begin
   return keys;
 end $$;
 
--- Ends runs that were recorded and are not running, out of turn: most of them are locked already. Returns their keys.
+-- Ends recorded runs that are not running. The caller is further down the lock order, and has locked most of the runs
+-- already; if another transaction has locked one, the operation is tried again. Returns the runs' keys.
 create or replace function belfry.end_idle_runs(
   run_ids bigint[], final_state belfry.run_state, why belfry.skip_reason, now_ms bigint
 ) returns text[] language plpgsql as $$

@@ -1,14 +1,14 @@
 /**
- * The functions of the database. Every operation that locks before it looks is one: only there each statement sees what
- * was committed while it waited for a lock, and only there all of it is one round trip that no stopped process can hold
- * open.
+ * The functions of the database. Every operation that locks before it reads is a function, for two reasons. Inside a
+ * function each statement sees what was committed while an earlier one waited for a lock. And the whole operation is
+ * one round trip, so a process that stops cannot leave its transaction open.
  *
- * Plans of functions are kept by each session, also when they were made while the tables were still empty. So the ways of
- * reading that are only good for small tables are switched off in operations: whatever the statistics say, a run is found
- * by index. What has to be read that way all the same then looks so expensive that Postgres would compile it, for 50 ms
- * each time: that is off, too. That leaves joins in which Postgres may begin with either side, and read all of a table for
- * each of a list. So lists come first and look up each row (`cross join lateral … limit 1`, which cannot be turned
- * round), or rows are found by `id = any (list)`.
+ * Each session keeps the plans of functions, even plans made while the tables were still empty. So operations switch
+ * off the access paths that suit only small tables: whatever the statistics say, a run is found by index. A query that
+ * must scan all the same then looks so expensive that Postgres would compile it, for 50 ms each time, so JIT is off,
+ * too. What remains are joins in which Postgres may begin with either side, and read a whole table for each item of a
+ * list. So queries put the list first and look up each row (`cross join lateral … limit 1`, whose order is fixed), or
+ * find rows by `id = any (list)`.
  */
 import beat from '../instances/beat.sql'
 import join from '../instances/join.sql'
@@ -46,8 +46,8 @@ const SOURCES = [
 ]
 
 /**
- * Operations as they are called from outside; their steps run under the settings of the caller. None of them looks for a
- * function, an operator or a type where the session would.
+ * The functions that the store calls directly. Functions that they call inherit these settings. With this search_path
+ * they find no function, operator or type in a schema of the session's search_path.
  */
 const OPERATIONS = [
   ...['renew_locks', 'reset_lock'],
@@ -60,8 +60,8 @@ const BY_INDEX =
   'set search_path to pg_catalog, pg_temp set plan_cache_mode to force_generic_plan set enable_seqscan to off set enable_hashjoin to off set enable_mergejoin to off set jit to off'
 
 /**
- * Leases come and go, and leave entries in their indexes. A plain index scan marks those for the next one; a bitmap scan
- * would read them all again each time.
+ * Leases are inserted and deleted all the time, which leaves dead entries in their indexes. A plain index scan marks a
+ * dead entry, so that later scans skip it; a bitmap scan would read it again each time.
  */
 const LOCK_OPERATIONS = ['acquire_locks', 'release_locks']
 const BY_PLAIN_INDEX = `${BY_INDEX} set enable_bitmapscan to off`

@@ -1,4 +1,4 @@
--- The indexes. Each one of a run costs a microsecond or more whenever the run is written, so they are few and partial.
+-- The indexes. Each index on runs adds a microsecond or more to every write of a run, so they are few and partial.
 
 create index definitions_target on belfry.definitions (target, schedule);
 create index definitions_app on belfry.definitions (app, schedule) where app is not null;
@@ -10,18 +10,21 @@ create index schedules_finished on belfry.schedules (finished_at) where finished
 
 create index skips_schedule on belfry.skips (schedule, from_at);
 
--- A tick is unique among ticks, a backfill among those of its name. The instant comes first: ticks that are recorded
--- together then lie together, and a tick of ten thousand schedules changes some hundred pages instead of ten thousand.
+-- A tick is unique by schedule and instant, a backfilled run also by the name of its backfill. The instant is the first
+-- column, so that ticks which are recorded together lie together: one tick of ten thousand schedules changes some
+-- hundred pages instead of ten thousand.
 create unique index runs_tick on belfry.runs (tick, schedule, coalesce(backfill, '')) where origin in ('tick', 'backfill');
 
--- Two halves of one: unfinished runs of a schedule are looked at all the time, and must not be looked for in its history.
+-- The runs of a schedule, in two indexes. Unfinished runs are read all the time, and must not be searched for among the
+-- schedule's history.
 create index runs_history on belfry.runs (schedule, id) where schedule is not null and state >= 'succeeded';
 create index runs_open on belfry.runs (schedule, waits_for, id) where schedule is not null and state < 'succeeded';
 
--- Unfinished runs without a schedule, by what decides to whom they belong: their number is limited for each tenant.
+-- Unfinished runs without a schedule, by target. Their owner follows from the target, and the number of each tenant's
+-- unfinished runs is limited.
 create index runs_alone on belfry.runs (target) where schedule is null and state < 'succeeded';
 
--- The queues of waiting runs: for a key by its name, for others of a schedule by the schedule.
+-- The queues of waiting runs: for runs that wait for a key, by the key's name; for the others, by their schedule.
 create index runs_waiting on belfry.runs (waits_for, (case when waits_for = 'key' then key else schedule end), id)
   where state = 'waiting';
 

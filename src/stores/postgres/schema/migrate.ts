@@ -1,4 +1,7 @@
-/** Bringing a schema up to date: asked for, never on the way. Any number of processes may do it at once. */
+/**
+ * Migrates a schema, only when asked to: by `belfry migrate` or the option `migrate`. Any number of processes may
+ * migrate at once.
+ */
 import { BelfryError, failure, quote } from '../../../core/errors.js'
 import type { MigrationReport } from '../../../core/store.js'
 import type { Database } from '../connection/database.js'
@@ -15,7 +18,10 @@ import {
 
 type Reader = Pick<Database, 'read'>
 
-/** By the catalogue and not by `to_regclass`, which may answer from before a lock was waited for. */
+/**
+ * Reads the catalogue's tables and not `to_regclass`, which may return what was true before this transaction waited for
+ * the migration lock.
+ */
 const LOOK = `select n.oid is not null, current_user, pg_catalog.current_database(),
   (select pg_catalog.string_agg(a.attname || ' ' || pg_catalog.format_type(a.atttypid, null), ', ' order by a.attnum)
     from pg_catalog.pg_class c join pg_catalog.pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
@@ -28,18 +34,18 @@ const LOOK = `select n.oid is not null, current_user, pg_catalog.current_databas
 const OUR_META = 'name text, value bigint'
 const META = 'select name, value from belfry.meta'
 
-/** What is there. */
+/** What `look` finds in the database. */
 interface Found {
-  /** Whether the schema itself is. */
+  /** Whether the schema exists, with or without tables of Belfry. */
   readonly isThere: boolean
-  /** 0 when Belfry has never been there. */
+  /** 0 if the schema has no tables of Belfry. */
   readonly version: number
-  /** The oldest version whose code works on it. */
+  /** The oldest version whose code works on this schema's tables. */
   readonly compatible: number
-  /** Which functions it has, and the release that made them. */
+  /** The hash of the schema's functions, and the release that created them. */
   readonly functions: number
   readonly release: number
-  /** Who asks, and where. */
+  /** The current role and database, for error messages. */
   readonly user: string
   readonly database: string
 }
@@ -74,7 +80,7 @@ function hiddenRows(schema: string, tables: string, user: string): BelfryError {
   )
 }
 
-/** Migrates if there is something to do. Whoever comes second waits, and then looks again. */
+/** Migrates the schema if it is out of date. A second process waits for the first one's lock, and then checks again. */
 export async function migrateSchema(db: Database): Promise<MigrationReport> {
   const found = await look(db, db.schema)
   const planned = plan(found, db.schema)
@@ -92,7 +98,7 @@ export async function migrateSchema(db: Database): Promise<MigrationReport> {
   }
 }
 
-/** What migrating would do now. */
+/** What a migration would do now. */
 export async function planMigration(db: Reader, schema: string): Promise<MigrationReport> {
   return plan(await look(db, schema), schema)
 }
@@ -104,7 +110,7 @@ function plan(found: Found, schema: string): MigrationReport {
   return { from: version, to: SCHEMA_VERSION, sql: isDue ? migrationSql(schema, { from: version, isThere }) : '' }
 }
 
-/** Those of a newer release are left alone: they serve this one too. */
+/** Functions of a newer release are kept: they work for this release, too. */
 function hasOlderFunctions({ version, functions, release }: Found): boolean {
   return version === SCHEMA_VERSION && functions !== FUNCTIONS_HASH && release <= RELEASE
 }
@@ -130,7 +136,10 @@ function messageOf({ cause }: BelfryError): string {
   return cause instanceof Error ? cause.message : String(cause)
 }
 
-/** Refuses a schema that this version does not work on. One that a newer release has only added to is none of those. */
+/**
+ * Refuses a schema that this release does not work on. A schema of a newer release is accepted if that only added to
+ * it.
+ */
 export async function checkSchemaVersion(db: Database): Promise<void> {
   const found = await look(db, db.schema)
   const { version, compatible } = found

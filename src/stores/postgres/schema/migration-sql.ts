@@ -1,13 +1,13 @@
 /**
- * The SQL that makes and migrates a schema.
+ * The SQL that creates and migrates a schema.
  *
- * The tables have versions. Each migration is written once and, once released, never changed again; it only adds, so that
- * the release before goes on working beside this one, and can still be started. `COMPATIBLE` says back to which version
- * that is so.
+ * The tables have versions. A migration never changes once it is released. It only adds, so that the previous release
+ * keeps working beside this one, and can still be started. `COMPATIBLE` is the oldest version for which that holds.
  *
- * Functions have no versions: the schema knows their texts by a hash, and the release that made them. Migrating makes them
- * anew if they differ and no newer release made them, so that two releases side by side do not take turns. The release
- * before calls the functions of the new one: what a function takes and answers never changes under its name.
+ * Functions have no versions. The table `meta` holds a hash of their source, and the release that created them. A
+ * migration replaces them if the hash differs and no newer release created them, so that two releases side by side do
+ * not replace them in turn. The previous release calls the functions of the new one, so a function's parameters and
+ * results never change under the same name.
  */
 import { createHash } from 'node:crypto'
 import { createRequire } from 'node:module'
@@ -26,7 +26,7 @@ export const SCHEMA_VERSION = MIGRATIONS.length
 /** The oldest version whose code works on these tables. Raised only with a major release. */
 const COMPATIBLE = 1
 
-/** What fits into a number, of the functions' texts. */
+/** A hash of the functions' source, cut to 13 hexadecimal digits so that a number holds it exactly. */
 export const FUNCTIONS_HASH = Number.parseInt(createHash('sha256').update(FUNCTIONS).digest('hex').slice(0, 13), 16)
 
 /** This release as a number that grows from release to release. */
@@ -39,14 +39,14 @@ export function releaseNumber(version: string): number {
   return (major * 10_000 + minor) * 10_000 + patch
 }
 
-/** Concurrent migrations queue here; each then looks again and finds nothing left to do. */
+/** Concurrent migrations wait for this lock. Each then checks again, and finds nothing left to do. */
 export function lockSql(schema: string): string {
   return `select pg_catalog.pg_advisory_xact_lock(7237132, pg_catalog.hashtext('${checkSchema(schema)}'))`
 }
 
 /**
- * The statements that bring a schema from a version to this one, to be run in one transaction. To make a schema takes a
- * right on the database, even if it is there: so one that is known to be there is not made.
+ * The statements that migrate a schema from a version to this one, to be run in one transaction. `create schema if not
+ * exists` needs the right to create schemas even if the schema exists, so it is left out with `isThere`.
  */
 export function migrationSql(schema: string, { from = 0, isThere = false } = {}): string {
   checkSchema(schema)
@@ -66,13 +66,13 @@ export function migrationSql(schema: string, { from = 0, isThere = false } = {})
 
 const NAMED = /create (?:table|sequence|view|type|(?:unique )?index) (?:belfry\.)?(\w+)/g
 
-/** What of ours stands in the catalogue, by name. */
+/** The names of all tables, sequences, views, types and indexes that Belfry creates. */
 export const RELATIONS: readonly string[] = [
   'meta',
   ...Array.from(MIGRATIONS.join('\n').matchAll(NAMED), ([, name = '']) => name),
 ]
 
-/** The statements that make our indexes, by their names. */
+/** The statements that create Belfry's indexes, by index name. */
 export const INDEXES: ReadonlyMap<string, string> = new Map(
   Array.from(MIGRATIONS.join('\n').matchAll(/create (?:unique )?index (\w+) on [^;]+/g), ([sql, name = '']) => [
     name,
@@ -80,7 +80,7 @@ export const INDEXES: ReadonlyMap<string, string> = new Map(
   ]),
 )
 
-/** Refuses a schema that a newer Belfry has written: it may hold what this one would not see. */
+/** Refuses a schema that a newer Belfry has migrated: it may hold data that this release does not see. */
 export function checkVersion(version: number, schema: string): void {
   if (version <= SCHEMA_VERSION) return
   throw failure(

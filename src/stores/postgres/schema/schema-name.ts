@@ -1,9 +1,12 @@
-/** The schema that everything of Belfry lives in. All SQL says `belfry.`; `inSchema` puts the real name there. */
+/**
+ * The schema that holds all tables and functions of Belfry. SQL in this store says `belfry.`; `inSchema` puts the real
+ * name there.
+ */
 import { failure, quote } from '../../../core/errors.js'
 
 const NAME = /^[a-z_][a-z0-9_]{0,47}$/
 
-/** Lower-case letters, digits and underscores: a name that needs no quoting cannot break out of it either. */
+/** Allows only names that need no quoting, so that a name cannot break out of the SQL that contains it. */
 export function checkSchema(schema: string): string {
   if (NAME.test(schema) && !schema.startsWith('pg_') && schema !== 'information_schema') return schema
   throw failure(
@@ -12,7 +15,7 @@ export function checkSchema(schema: string): string {
   )
 }
 
-/** SQL that is written for the schema `belfry`, for another one. The quotes are for names that are also keywords. */
+/** Rewrites SQL from the schema `belfry` to the given one. The name is quoted, because it may be a keyword. */
 export function inSchema(sql: string, schema: string): string {
   return schema === 'belfry' ? sql : sql.replaceAll(/\bbelfry\./g, `"${schema}".`)
 }

@@ -1,5 +1,5 @@
 /**
- * Functions of the database as typed values: what they take and give is declared once, by name.
+ * Functions of the database as typed values: parameters and result columns are declared once, by name.
  *
  *     const cancelRun = sqlFunction({
  *       name: 'cancel_run', source, takes: { runId: text }, gives: { outcome: text, hints: changes },
@@ -11,15 +11,15 @@
 import type { Json } from '../../../core/checks/json.js'
 import type { Database, Row, StatementOptions } from '../connection/database.js'
 
-/** How a value is sent. `sql` is the argument, given its placeholder. */
+/** How a value is sent. `sql` makes the SQL of the argument from its placeholder, such as `$1`. */
 export interface Parameter<Value> {
   readonly sql: (placeholder: string) => string
   readonly encode: (value: Value) => unknown
 }
 
-/** How a value is read from the text that the server sent. An optional one is absent where the column is null. */
+/** How a value is decoded from the text that the server sent. An optional value is left out if the column is null. */
 export interface Column<Value> {
-  /** SQL for what is selected, given the column's name. */
+  /** The SQL expression to select, given the column's name. */
   readonly select?: (column: string) => string
   readonly decode: (text: string | null) => Value
   readonly isOptional?: true
@@ -35,27 +35,27 @@ const same = (value: unknown): unknown => value
 export const text = { sql: plain, encode: same, decode: (value: string | null): string => value ?? '' }
 export const integer = { sql: plain, encode: same, decode: (value: string | null): number => Number(value) }
 export const boolean = { sql: plain, encode: same, decode: (value: string | null): boolean => value === 't' }
-/** Durations may have fractions, and a limit must not come too early. */
+/** Durations may have fractions. They are rounded up, so that no limit ends too early. */
 export const milliseconds = { sql: plain, encode: (value: number): unknown => Math.ceil(value) }
-/** Present where the column is true. */
+/** `true` if the column is true; left out otherwise. */
 export const flag = {
   select: (column: string) => `nullif(${column}, false)`,
   decode: (): true => true,
   isOptional: true,
 } as const
-/** What an operation changed: words, which `Database.announce` reads. */
+/** The changes that an operation reports, as the text that `Database.announce` takes. */
 export const changes = { decode: (value: string | null): string => value ?? '{}' }
 
 export function json<Value = Json>() {
   return { decode: (value: string | null): Value => JSON.parse(value ?? 'null') as Value }
 }
 
-/** One of the words of an enum type. */
+/** A value of an enum type. */
 export function word<Word extends string>() {
   return { decode: (value: string | null): Word => value as Word }
 }
 
-/** Of whole numbers, as `{1,2}`; NULL is left out. */
+/** An array of whole numbers, such as `{1,2}`. NULLs are left out. */
 export const integers = {
   sql: plain,
   encode: same as (value: readonly number[]) => unknown,
@@ -80,7 +80,10 @@ export function optional<Value>(column: Partial<Parameter<Value>> & Column<Value
   }
 }
 
-/** A list of rows of a composite type in `types.sql`: fields by the names of its columns; those left out are null. */
+/**
+ * A list of rows of a composite type in `types.sql`. `toRow` returns the fields by column name; missing ones become
+ * null.
+ */
 export function listOf<Item>(
   type: string,
   toRow: (item: Item) => Readonly<Record<string, unknown>>,
@@ -92,16 +95,16 @@ export function listOf<Item>(
   }
 }
 
-/** Columns of a row, and what they mean together. */
+/** How a value is selected from columns of a table, and decoded from a row. */
 export interface RowCodec<Value> {
-  /** SQL for the columns of a table's alias. */
+  /** The SQL that selects the columns of a table with this alias. */
   readonly select: (alias: string) => string
   readonly read: (row: Row) => Value
 }
 
 /**
- * Columns by name: `createdAt` is the column `created_at`. The one list says what is selected, and how it is read: from rows
- * in which they begin behind `before` others.
+ * Columns by name: `createdAt` is the column `created_at`. The same list defines what is selected and how it is
+ * decoded. `before` is the number of other columns that precede these in a row.
  */
 export function columnsOf<Gives extends Columns>(
   gives: Gives,
@@ -128,7 +131,7 @@ type Arguments<Takes extends Parameters> = {
   readonly [Name in keyof Takes]: Takes[Name] extends Parameter<infer Value> ? Value : never
 }
 type ValueOf<Each> = Each extends Column<infer Value> ? Value : never
-/** What is read of columns. */
+/** The decoded columns of a row. */
 export type Values<Gives extends Columns> = {
   readonly [Name in keyof Gives as Gives[Name] extends OptionalColumn<unknown> ? never : Name]: ValueOf<Gives[Name]>
 } & {
@@ -137,7 +140,7 @@ export type Values<Gives extends Columns> = {
 
 export interface SqlFunction<Args, Given> {
   readonly sql: string
-  /** The parts of `sql`, for a statement that selects more: what it gives comes first, in so many columns. */
+  /** The parts of `sql`, for a statement that selects more. It must select `columns` first; `width` is their number. */
   readonly columns: string
   readonly width: number
   readonly from: string
@@ -147,7 +150,7 @@ export interface SqlFunction<Args, Given> {
 
 export interface SqlFunctionOptions<Takes extends Parameters, Gives extends Columns> {
   readonly name: string
-  /** The file that defines it. */
+  /** The text of the SQL file that defines the function. */
   readonly source: string
   readonly takes: Takes
   readonly gives: Gives
@@ -175,7 +178,7 @@ function snakeCase(name: string): string {
   return name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
 }
 
-/** Calls a function that may be repeated, and returns its rows. */
+/** Calls a function, and returns its rows. The function must be idempotent, unless `repeatable` is false. */
 export async function callAll<Args, Given>(
   db: Database,
   { sql, values, read }: SqlFunction<Args, Given>,
@@ -185,7 +188,7 @@ export async function callAll<Args, Given>(
   return (await db.write(sql, values(args), options)).map(read)
 }
 
-/** The same for a function that returns one row. */
+/** `callAll` for a function that returns one row. */
 export async function call<Args, Given>(
   db: Database,
   fn: SqlFunction<Args, Given>,

@@ -1,14 +1,15 @@
 -- The tables. `docs/postgres.md` describes them. Instants are milliseconds since 1970; the views show them as times.
 --
--- Rows that are updated all the time have room on their pages (fillfactor), and are vacuumed by number of dead rows
--- instead of by a share of the table: a large history must not put that off.
+-- Tables whose rows are updated often have free room on their pages (fillfactor) for new versions of the rows.
+-- Most of them are vacuumed before 20 % of their rows are dead, the default, so that a large history does not delay it.
 
--- The time in microseconds. Every operation reads it here, so tests replace this one function.
+-- The time in microseconds. Every operation reads the clock here, so tests replace only this function.
 create function belfry.now_us() returns bigint volatile parallel safe
   return (extract(epoch from clock_timestamp()) * 1000000)::bigint;
 
--- Whether the session that proves life with this number is gone: only then somebody else gets its advisory lock. Null
--- without a number. The class of the locks is the oid of the schema's own sequence, so that two schemas never meet.
+-- Whether the session with this proof-of-life number has ended: only then can another session take its advisory lock.
+-- Null if the number is null. The first key of the locks is the oid of the schema's own sequence, so that two schemas
+-- never clash.
 create sequence belfry.proofs as integer cycle;
 create function belfry.session_is_gone(session integer) returns boolean volatile
   return pg_try_advisory_xact_lock_shared('belfry.proofs'::regclass::oid::integer, session);
@@ -18,27 +19,27 @@ create sequence belfry.places;     -- orders schedules that are due at the same 
 create sequence belfry.endings;    -- orders runs by when they ended
 create sequence belfry.run_ids;    -- the numbers in ids of runs
 
--- A run's id as users see it: its number and its mark (core/runs/run-id.ts).
+-- A run's id as users see it: its number and its random mark (core/runs/run-id.ts).
 create function belfry.run_id(number bigint, mark bigint) returns text immutable parallel safe
   return number::text || '-' || lpad(to_hex(mark), 12, '0');
 
 create table belfry.settings (name text primary key, value text not null);
 
--- What the author of a schedule wrote. It is apart from its progress, which is written with every tick.
+-- What the author of a schedule wrote. It is apart from the schedule's progress, which is written with every tick.
 create table belfry.definitions (
-  id bigint primary key,             -- partly random: instances remember definitions, and must not take another for one
+  id bigint primary key,             -- partly random: after a restore, no new id equals one that an instance has cached
   schedule text collate "C" not null,
   app text,
   target text not null,
   options text,
-  body text not null,                -- all but the payload
+  body text not null,                -- the definition as JSON, without its payload
   payload text not null,
   priority integer not null,
   keep belfry.keep_policy not null,
   key text,
   key_limit integer,
   key_when_busy belfry.busy_policy,
-  unstamped boolean not null         -- its key waits for an instance that has the job's code
+  unstamped boolean not null         -- the key is unknown until an instance with the job's code computes it
 );
 
 create table belfry.schedules (
@@ -47,9 +48,9 @@ create table belfry.schedules (
   definition bigint not null,
   next_at bigint,
   due_at bigint,                     -- when to plan it again; null while it is paused or finished
-  place bigint not null,             -- among those that are due at the same instant
+  place bigint not null,             -- orders schedules with the same due_at
   anchor bigint not null,
-  cursor bigint not null,            -- ticks up to here are accounted for
+  cursor bigint not null,            -- ticks up to here have been recorded or skipped
   remaining bigint,
   paused_at bigint,
   pause_note text,
@@ -57,7 +58,7 @@ create table belfry.schedules (
   updated_at bigint not null,
   finished_at bigint,
   minds_overlap boolean not null,
-  removable boolean not null         -- goes when it is finished and its history has gone
+  removable boolean not null         -- prune deletes it some time after it has finished
 ) with (fillfactor = 90, autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.05);
 
 create table belfry.skips (
@@ -77,7 +78,7 @@ create table belfry.runs (
   origin belfry.run_origin not null,
   state belfry.run_state not null,
   waits_for belfry.wait_reason not null default 'nothing',
-  reason belfry.skip_reason,         -- why it was skipped
+  reason belfry.skip_reason,         -- why the run was skipped
   schedule text collate "C",
   tick bigint,
   backfill text,
@@ -90,24 +91,24 @@ create table belfry.runs (
   key_when_busy belfry.busy_policy,
   unstamped boolean not null default false,
   dedupe text collate "C",
-  dedupe_ms bigint,                  -- how long its dedupe key outlives it
+  dedupe_ms bigint,                  -- how long the dedupe key stays taken after the run has ended
   created_at bigint not null,
   ready_at bigint not null,
-  start_by bigint,                   -- after this a first attempt comes too late
+  start_by bigint,                   -- a first attempt that would start later is skipped
   by_deadline boolean,               -- start_by is the schedule's deadline; otherwise its missed policy set it
   started_at bigint,
   finished_at bigint,
   attempt integer not null default 0,
   failures integer not null default 0,
   takeovers integer not null default 0,
-  taken_over boolean not null default false,        -- its last attempt died with its instance: the next start counts that
-  engaged boolean not null default false,           -- an unfinished run of its schedule, although it may not be due
+  taken_over boolean not null default false,        -- its last attempt's instance died; the next start counts that
+  engaged boolean not null default false,           -- counts as unfinished for overlap even before ready_at
   cancel_requested boolean not null default false,
   instance text,
   claim bigint,
   token bigint,
-  settled_token bigint,              -- of the attempt that settled it, or whose transaction has committed
-  ended bigint,                      -- orders the history
+  settled_token bigint,              -- token of the attempt that settled it, or whose transaction has committed
+  ended bigint,                      -- orders the history by when runs ended
   result text,
   error text
 ) with (fillfactor = 45, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 20000,
@@ -117,18 +118,20 @@ create table belfry.dedupes (
   target text collate "C" not null,
   dedupe text collate "C" not null,
   run bigint not null,
-  mark bigint not null,              -- of the run, which the history may not keep
+  mark bigint not null,              -- the run's mark, kept here because the run may be deleted first
   until bigint,                      -- null while the run is unfinished
   primary key (target, dedupe)
 );
 
--- The row to lock before anything about a lock or a key is looked at. It outlives every holder, for the last token.
+-- A row for each name of a lock or key. An operation locks it before it reads anything about the name. The row outlives
+-- the name's holders, because it keeps the last token.
 create table belfry.lock_names (
   name text collate "C" primary key,
   last_token bigint not null default 0
 ) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.05);
 
--- Who holds a lock or a key. The lease of a run's key has no time of its own: it runs out with its instance's.
+-- The holders of locks and keys. The lease of a run's key has no expiry of its own: it expires with the lease of the
+-- run's instance.
 create table belfry.leases (
   name text collate "C" not null,
   holder text collate "C" not null,
@@ -137,12 +140,12 @@ create table belfry.leases (
   expires_at bigint,
   instance text,
   run bigint,
-  released boolean not null default false,          -- given back, and held on to until it expires
+  released boolean not null default false,          -- released, but kept until its minimum hold ends (expires_at)
   proof integer,
   primary key (name, holder)
 ) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.05);
 
--- Who waits for a lock, oldest first.
+-- Callers that wait for a lock, in order of seq.
 create table belfry.waiters (
   seq bigint generated always as identity,
   name text collate "C" not null,
@@ -163,7 +166,7 @@ create table belfry.instances (
   beat_at bigint not null,
   expires_at bigint not null,
   dead boolean not null default false,
-  claims_settled bigint not null default -1,        -- every claim up to this number was answered
+  claims_settled bigint not null default -1,        -- claims up to this number are settled (runs/unheard-claims.sql)
   proof integer,
   app text,
   declarations text,

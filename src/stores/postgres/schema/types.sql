@@ -1,6 +1,6 @@
--- Words that rows are written in, and the rows that operations take as lists.
+-- Enum types, and the composite types of lists that operations take.
 
--- Unfinished states come first, so `state < 'succeeded'` says that a run has not ended.
+-- Unfinished states come first, so `state < 'succeeded'` means that a run has not ended.
 create type belfry.run_state as enum ('waiting', 'ready', 'running', 'succeeded', 'failed', 'cancelled', 'skipped');
 create type belfry.wait_reason as enum ('nothing', 'stamp', 'overlap', 'key');
 create type belfry.run_origin as enum ('tick', 'trigger', 'backfill', 'enqueue');
@@ -10,11 +10,12 @@ create type belfry.overlap_policy as enum ('allow', 'skip', 'queue-one', 'queue-
 create type belfry.skip_reason as enum ('missed', 'deadline', 'overlap', 'busy', 'paused', 'replaced', 'removed');
 create type belfry.outcome_kind as enum ('succeeded', 'failed', 'retry', 'released', 'cancelled');
 
--- Hints: the kinds of data that an operation changed. `granted`: a lock was handed to its next waiter, which can go on at once,
--- so its hint is sent without the usual pause.
+-- Hints: the kinds of data that an operation changed. `granted`: a lock was handed to its next waiter, which can go on
+-- at once, so its hint is sent without the usual pause.
 create type belfry.hint as enum ('schedules', 'runs', 'leases', 'attempts', 'settled', 'granted');
 
--- A run to be made. Without `ready_at` it is ready after its delay. `check_key`: refuse it while its key is busy.
+-- A run to be created. Without `ready_at` it is ready after `delay_ms`. `check_key`: the run is refused while its key
+-- is busy.
 create type belfry.new_run as (
   target text, options text, origin belfry.run_origin, schedule text, tick bigint, backfill text,
   payload text, priority integer, keep belfry.keep_policy, ready_at bigint, delay_ms bigint,
@@ -27,20 +28,22 @@ create type belfry.settlement as (
   run bigint, token bigint, kind belfry.outcome_kind, result text, error text, delay_ms bigint
 );
 
--- An attempt as its instance knows it.
+-- An attempt, as its instance reports it.
 create type belfry.attempt as (run bigint, token bigint);
 
--- The key of a run that waited for its stamp; without a key the job turned out not to be exclusive.
+-- The key for a run that waits for its stamp. A null key means that the job is not exclusive.
 create type belfry.stamp as (run bigint, mark bigint, key text, key_limit integer, key_when_busy belfry.busy_policy);
 
--- `remote`: the holder is outside of the process that asks, whose proof of life does not count for it.
+-- `remote`: the holder is outside of the calling process, so that process's proof of life says nothing about the
+-- holder.
 create type belfry.acquisition as (
   name text, holder text, ttl_ms bigint, permits integer, instance text, floor bigint, wait_ms bigint, remote boolean
 );
 create type belfry.renewal as (name text, holder text, token bigint, ttl_ms bigint);
 create type belfry.release as (name text, holder text, min_hold_ms bigint);
 
--- What a plan says of a schedule that is due. `mind_overlap`: its unfinished runs, as text, must still be `made_from`.
+-- The planned progress of a due schedule. With `mind_overlap`, the plan is written only if the schedule's unfinished
+-- runs, as text, still equal `made_from`.
 create type belfry.schedule_progress as (
   schedule text, moves boolean, cursor bigint, remaining bigint, next_at bigint, due_at bigint, finished_at bigint,
   retract_through bigint, cancel_unfinished boolean, mind_overlap boolean, made_from text
@@ -51,7 +54,7 @@ create type belfry.planned_tick as (
 );
 create type belfry.planned_skip as (schedule text, from_at bigint, to_at bigint, count bigint, reason belfry.skip_reason);
 
--- A change of a schedule: its mark when it was read, what becomes of its unclaimed ticks, and what it is to be.
+-- A change of a schedule: the mark that was read, what happens to its unclaimed ticks, and its new columns.
 create type belfry.schedule_change as (
   id text, mark text, removed boolean, redefined boolean, version bigint, definition bigint,
   unclaimed bigint[], forgotten_ticks bigint[], skipped_ticks bigint[], skip_reason belfry.skip_reason, skips json,

@@ -1,4 +1,5 @@
--- Views for people: times, states by name, payloads as JSON. Operations read the tables, except for `lease_times`.
+-- Views for people: instants as timestamps, payloads as JSON. Of these, operations read only `lease_times` and
+-- `waited_for`.
 
 create view belfry.run as
 select belfry.run_id(id, mark) as id, target, origin, state, nullif(waits_for, 'nothing') as waits_for, reason, schedule,
@@ -23,8 +24,9 @@ select id, app, to_timestamp(joined_at / 1000.0) as joined_at, to_timestamp(beat
   to_timestamp(expires_at / 1000.0) as expires_at, dead, info::json as info
 from belfry.instances;
 
--- When a lease runs out. `expires_at` is what its holder was told; `counts_until` is long ago for a holder whose session
--- is proven to be gone. A lease that was released before its minimum hold counts to its end.
+-- When each lease expires. `expires_at` is the instant that its holder was told. `counts_until` is the instant that
+-- other callers go by: 0 if the holder's session has provably ended. A lease that was released before its minimum hold
+-- counts until `expires_at` in any case.
 create view belfry.lease_times as
 select name, holder, token, acquired_at, instance, released, expires_at,
   (select belfry.run_id(r.id, r.mark) from belfry.runs r where r.id = run) as run,
@@ -42,7 +44,7 @@ select name, holder, token, to_timestamp(acquired_at / 1000.0) as acquired_at,
   (select count(*) from belfry.waiters w where w.name = l.name) as waiting
 from belfry.lease_times l;
 
--- The names that something waits for: a caller for a lock, or a run for its key.
+-- The names of locks and keys that have waiters: callers that wait for a lock, or runs that wait for their key.
 create view belfry.waited_for as
 select name from belfry.waiters
 union all
