@@ -1,35 +1,35 @@
--- Locks: taking one, or a place in its queue.
+-- Acquires locks, or places in their queues.
 --
--- One rule decides everything: a lease is its holder's until its time is over AND another holder took it. The same names,
--- leases and tokens serve the keys of runs; a run that waits for a key is a row of `runs`, a caller that waits for a lock
--- a row of `waiters`.
+-- One rule decides everything: a lease belongs to its holder until it has expired AND another holder took it. Keys of
+-- runs use the same names, leases and tokens. A run that waits for a key is a row of `runs`; a caller that waits for a
+-- lock is a row of `waiters`.
 --
---            acquire                    release, or its time is over
---    free ─────────────▶ held ─────────────────────────────────────────▶ free
---                         │ ▲                     nothing waits
+--            acquire                    release or expiry
+--     free ────────────▶ held ─────────────────────────────────────────▶ free
+--                         │ ▲                     no waiters
 --        acquire, waitMs  │ │ the holder asks again or renews: extended
 --                         ▼ │
 --                    waited for ── release, expiry ──▶ handed off ──▶ held by the oldest waiter whose place
 --                                                                      has not expired
 --
--- - Two that ask at once: the first to lock the name's row takes the permit; the second finds it busy. Its `until` says
---   when to ask again; with a wait time it has a place in the queue.
--- - A caller that finds all permits held, and has a fresh place or wants none, only looks: a crowd that polls a lock
---   costs it nothing.
--- - A holder that stalls past its time and comes back: if no other took the lease, it renews and goes on. If another
---   did, its row is gone, and renew, release and (for a run) settle are refused.
--- - A holder that dies: the next that asks takes its place, with a higher token: when its time is over, or at once where
---   instances prove that they live.
--- - A waiter that dies: its place expires `waitMs` after it last asked, and with it a lease that was handed to it in
---   between. A living waiter confirms a hand-off by asking again, which extends the lease to its full time.
--- - A release that comes twice, or late, only removes the holder's own row.
--- - A release that handed the lease to nobody and that a crash of the server undoes: the lease runs out.
+-- - Two callers ask at once: the first to lock the name's row gets the permit. The second gets the instant at which to
+--   ask again (`until`) and, with a wait time, a place in the queue.
+-- - A caller finds all permits held, and has a fresh place or wants none: it only reads, so polling a held lock writes
+--   nothing.
+-- - A holder stalls past its expiry and comes back: if no other holder took the lease, it renews and goes on. If
+--   another one did, its row is gone, and renew, release and (for a run) settle are refused.
+-- - A holder dies: the next caller gets its lease, with a higher token, when the lease has expired, or at once if
+--   instances prove that they live (advisory mode).
+-- - A waiter dies: its place expires `waitMs` after it last asked, and so does a lease that was handed to it meanwhile.
+--   A living waiter confirms a hand-off by asking again, which extends the lease to its full time.
+-- - A release comes twice, or late: it removes only the caller's own row.
+-- - A release handed the lease to no waiter, and a crash of the server undoes it: the lease expires.
 
--- Takes permits, or places in queues. Answers each acquisition, in any order: with its lease, or with the instant at which to
--- ask again.
+-- Takes permits, or places in queues. Returns a row for each acquisition, in any order: with its lease, or with the
+-- instant at which to ask again.
 --
--- Locks: the names in order, and for a holder whose time is over its run (`make_room`).
--- Reply lost: the caller repeats, and its holder id finds its own lease or place.
+-- Locks: the names in order; for an expired holder also its run (`make_room`).
+-- Reply lost: the caller repeats, and finds its own lease or place by its holder id.
 create or replace function belfry.acquire_locks(acquisitions belfry.acquisition[], proof_number integer)
 returns table (now_ms bigint, until bigint, name text, holder text, token bigint, acquired_at bigint, expires_at bigint,
   instance text, hints belfry.hint[])
@@ -73,13 +73,14 @@ begin
   end loop;
   if cardinality(asking) > 0 then
     changes := changes || belfry.pass_on(names, schedules, now_us, 'wait');
-    -- A place need not survive a crash of the server, because its waiter asks again. Without the wait for the disk, the
-    -- name is locked for a shorter time.
+    -- A place need not survive a crash of the server, because its waiter asks again. Without waiting for the disk, this
+    -- transaction holds its locks on the names for a shorter time.
     if not is_any_held and changes = '{}' and cardinality(schedules) = 0 then
       perform set_config('synchronous_commit', 'off', true);
     end if;
   end if;
-  -- With no live holder counted, a holder that had expired is proving its life at this moment: ask again soon.
+  -- Without a live holder, the lock was not granted because an expired holder is renewing its lease at this moment. The
+  -- caller then asks again after 10 ms.
   return query
   select now_us / 1000, coalesce(held.until, now_us / 1000 + 10), a.name, a.holder, own.token, own.acquired_at,
     own.expires_at, own.instance, changes
@@ -92,8 +93,8 @@ begin
   where not exists (select 1 from unnest(granted) g where g.name = a.name and g.holder = a.holder);
 end $$;
 
--- Whether all permits are held by others, and the acquisition has nothing to write: it wants no place, or has one that is
--- fresh and asks for the same.
+-- Whether all permits are held by others, and the acquisition has nothing to write: it wants no place in the queue, or
+-- has a fresh one with the same parameters.
 create or replace function belfry.only_looks(acquisition belfry.acquisition, now_ms bigint) returns boolean
 language plpgsql as $$
 begin
@@ -105,9 +106,9 @@ begin
         and w.permits = acquisition.permits and w.until - now_ms >= acquisition.wait_ms * 2 / 3));
 end $$;
 
--- Grants what is plainly free: held by nobody, and nothing waits for it. Most locks are, and a batch of them is granted by
--- sets: with 50 in flight, `npm run bench -- locks` ran at a quarter of that with a loop. All get the same token: it only has
--- to grow with each grant of a name.
+-- Grants locks that have no holder and no waiter, the usual case, with one statement for the whole batch. With 50 in
+-- flight, a loop reached a quarter of that throughput in `npm run bench -- locks`. All get the same token, because
+-- tokens only have to grow from grant to grant of one name.
 create or replace function belfry.grant_free_locks(
   asking belfry.acquisition[], names text[], proof_number integer, now_us bigint
 ) returns setof belfry.leases language plpgsql as $$
@@ -130,7 +131,8 @@ begin
   returning l.*;
 end $$;
 
--- One lock that is held or waited for. `is_held`: by this holder now. The caller has locked the name, and passes on.
+-- Acquires one lock that has holders or waiters. `is_held`: the acquisition's holder holds it now. The caller has
+-- locked the name, and calls `pass_on` afterwards.
 create or replace function belfry.acquire_lock(
   acquisition belfry.acquisition, proof_number integer, now_us bigint,
   out is_held boolean, out schedules text[], out hints belfry.hint[]
@@ -157,7 +159,7 @@ begin
     if cardinality(passed.granted) > 0 then
       hints := array['leases', 'granted']::belfry.hint[];
     end if;
-    -- It may have been next in the queue; by asking it proves that it lives.
+    -- The holder may have been next in the queue. By asking now it proves that it lives, so it gets its full time.
     update belfry.leases l set expires_at = now_ms + acquisition.ttl_ms, proof = new_proof
     where l.name = lock_name and l.holder = holder_id and holder_id = any (passed.granted);
     is_held := found;

@@ -1,4 +1,4 @@
-/** Taking locks, with places in their queues. `acquire.sql` explains the protocol. */
+/** Acquires locks, or places in their queues. `acquire.sql` explains the protocol. */
 import type { AcquireRequest, AcquireResult } from '../../../core/locks/lease.js'
 import type { Database } from '../connection/database.js'
 import { callAll, changes, integer, optional, sqlFunction } from '../schema/sql-function.js'

@@ -1,8 +1,8 @@
-/** Leases as rows, and requests as lists of rows. */
+/** Leases as rows, and requests as rows of composite types. */
 import type { AcquireRequest, Lease, ReleaseRequest, RenewRequest } from '../../../core/locks/lease.js'
 import { columnsOf, flag, integer, listOf, optional, type RowCodec, text } from '../schema/sql-function.js'
 
-/** What the holder of a lock is told of its lease. */
+/** The columns of a lease that its holder gets. */
 export const grantColumns = {
   name: text,
   holder: text,
@@ -12,30 +12,30 @@ export const grantColumns = {
   instance: optional(text),
 }
 
-/** Of `belfry.lease_times`. */
+/** The columns of `belfry.lease_times`. */
 export const leaseColumns = { ...grantColumns, run: optional(text), released: flag }
 
 export const leaseCodec: RowCodec<Lease> = columnsOf(leaseColumns)
 
-/** The waiter that a lock was handed to, as the notification tells it. */
+/** The waiter that a lock was handed to, as the notification says. */
 export interface Handed {
   readonly holder: string
 }
 
-/** As `belfry.acquisition`. */
+/** Rows of `belfry.acquisition`. */
 export const acquisitionRows = listOf('acquisition', (request: AcquireRequest) => ({
   ...{ name: request.name, holder: request.holder, permits: request.permits },
   ...{ instance: request.instance, floor: request.floor, remote: request.remote ?? false },
   ...{ ttl_ms: Math.ceil(request.ttlMs), wait_ms: Math.ceil(request.waitMs ?? 0) },
 }))
 
-/** As `belfry.renewal`. */
+/** Rows of `belfry.renewal`. */
 export const renewalRows = listOf('renewal', ({ name, holder, token, ttlMs }: RenewRequest) => ({
   ...{ name, holder, token },
   ttl_ms: Math.ceil(ttlMs),
 }))
 
-/** As `belfry.release`. */
+/** Rows of `belfry.release`. */
 export const releaseRows = listOf('release', ({ name, holder, minHoldMs = 0 }: ReleaseRequest) => ({
   ...{ name, holder },
   min_hold_ms: Math.ceil(minHoldMs),

@@ -1,4 +1,4 @@
-/** Who holds locks and keys now. */
+/** Reads the current holders of locks and keys. */
 
 import { checkPageLimit } from '../../../core/checks/page-limit.js'
 import type { Lease } from '../../../core/locks/lease.js'
@@ -18,7 +18,7 @@ export async function inspectLease(db: Database, name: string): Promise<Lease[]>
 const LIST = `select ${leaseCodec.select('l')} from belfry.lease_times l where (l.name, l.holder) > ($1, $2)
   and l.name >= $3 and l.name < $4 and l.counts_until > ${NOW} order by l.name, l.holder limit $5`
 
-/** `after` is the last name and holder of the page before, with a line break between them. */
+/** `after` is the name and the holder of the previous page's last lease, with a line break between them. */
 export async function listLeases(
   db: Database,
   query: { readonly prefix?: string; readonly after?: string; readonly limit: number },

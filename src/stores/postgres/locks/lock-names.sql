@@ -1,29 +1,31 @@
--- Locking rows in one order, so that no two operations wait for each other in a circle. Every operation goes down this
--- list and never back up; within a line it goes in the order that the line names.
+-- Locks rows in one order, so that no two operations wait for each other in a circle. Every operation goes down this
+-- list and never back up. Within a line it locks in the order that the line names.
 --
---   1. instances
---   2. schedules, by id: first those that it makes, then those that exist. Before that, the right to change schedules:
---      together with others, or alone
---   3. names of locks and keys, by name: first those that it makes, then those that exist. Leases and waiters belong to
---      their name, and only the transaction that holds the name touches them
---   4. runs outside of the queues of line 6, by id. One that has a key only with its key's name locked, so that runs of one key never need an order
---   5. dedupe keys, by target and key
---   6. queues of runs that wait for others of their schedule, by number: every operation ends with passing on to those.
---      Only the transaction that holds a queue touches the runs in it
---   7. jobs, then declarations
+--     1. instances
+--     2. schedules, by id: new ones, then existing ones. Before that, the advisory lock for changing schedules, shared
+--        or exclusive
+--     3. names of locks and keys, by name: new ones, then existing ones. Leases and waiters belong to their name: only
+--        the transaction that has locked the name changes them
+--     4. runs that are not in a queue of line 6, by id. A run with a key is locked only while the key's name is locked,
+--        so runs of one key need no order among themselves
+--     5. dedupe keys, by target and key
+--     6. overlap queues, by number: the runs of a schedule that wait for others of it. Every operation ends by passing
+--        on to these. Only the transaction that has locked a queue changes the runs in it
+--     7. jobs, then declarations
 --
--- So an operation finds out what it will need, locks it line by line, and only then looks and decides. A row that came
--- into being in between would be locked out of turn. For that no operation waits: `take_…` gives up and tries again,
--- `try_…` says that another transaction has it.
+-- So an operation first finds out what it will need, locks it line by line, and only then reads and decides. A row that
+-- appeared in between would have to be locked out of order. No operation waits for such a row. If another transaction
+-- has locked it, `take_runs` and `take_dedupes` make the caller repeat the whole operation, and the functions `try_…`
+-- return false.
 --
--- A claim comes from the other end, from a run to its key. So it locks its instance before any run, and then waits for no
--- run, name or dedupe key: what another transaction has locked is left for a later claim. Making room for another holder,
--- rescue, repair and prune also take only what is unlocked wherever they would have to go back up.
+-- A claim goes the other way, from a run to its key. So it locks its instance before any run, and then waits for no
+-- run, name or dedupe key: what another transaction has locked is left for a later claim. `make_room`, rescue, repair
+-- and prune, too, lock only what is free wherever they would have to go back up.
 --
--- A transaction of a caller's own may lock our rows in any order (`enqueue` with `tx`). If that ends in a deadlock,
--- Postgres aborts one of both, and an operation of ours tries again.
+-- A caller's own transaction (`enqueue` with `tx`) may lock these rows in any order. If that ends in a deadlock,
+-- Postgres aborts one of the two transactions, and an aborted operation of Belfry is tried again.
 
--- Makes the names that do not exist yet, in order. Whatever makes a run with a key does this first.
+-- Inserts the names that do not exist yet, in order. Every operation that creates a run with a key does this first.
 create or replace function belfry.make_names(wanted text[]) returns void language plpgsql as $$
 begin
   insert into belfry.lock_names (name)
@@ -34,10 +36,10 @@ begin
   on conflict do nothing;
 end $$;
 
--- Locks names, in order, and makes those that are missing.
+-- Locks names in order, and inserts those that are missing.
 --
--- `out_of_turn` is for callers that are further down the list: they have locked the names already, except for those that
--- came in between. They wait for no name, and try again if another transaction has one.
+-- `out_of_turn`: the caller is further down the lock order, and has locked the names already, except for those that
+-- appeared since. It waits for no name: if another transaction has locked one, the operation is tried again.
 create or replace function belfry.lock_names(given text[], out_of_turn boolean default false) returns void
 language plpgsql as $$
 declare
@@ -58,7 +60,7 @@ begin
   end if;
 end $$;
 
--- Locks one name if no other transaction has it.
+-- Locks a name, unless another transaction has it locked.
 create or replace function belfry.try_name(wanted text) returns boolean language plpgsql as $$
 begin
   perform 1 from belfry.lock_names n where n.name = wanted for update skip locked;
@@ -71,8 +73,8 @@ begin
   return belfry.try_make_name(wanted);
 end $$;
 
--- Makes a name that was pruned between the making of a run and its start, if no other transaction is making it: that one
--- would be waited for, and may wait for a run that the caller has locked.
+-- Inserts a name that was pruned after its run was created. Returns false if another transaction is inserting it, too:
+-- that transaction may be waiting for a run that the caller has locked, so the caller must not wait for it.
 create or replace function belfry.try_make_name(wanted text) returns boolean language plpgsql set lock_timeout to 1 as $$
 begin
   insert into belfry.lock_names (name) values (wanted) on conflict do nothing;

@@ -1,18 +1,19 @@
 -- The only place where a freed permit is given to the next in the queue. `acquire.sql` explains the protocol.
 --
--- Waiters of locks come before waiting runs: a caller sits and waits for them. All of it expects the name to be locked,
--- so that everything about one name happens one after the other.
+-- Waiters of locks come before waiting runs, because a waiter is a caller that is blocked until it gets the lock. All
+-- functions expect the caller to have locked the name, so changes of one name happen one after the other.
 
--- How many hold a name now.
+-- The number of live holders of a name.
 create or replace function belfry.live_holders(lock_name text, now_ms bigint) returns integer language plpgsql as $$
 begin
   return (select count(*) from belfry.lease_times l where l.name = lock_name and l.counts_until > now_ms);
 end $$;
 
--- Removes holders whose time is over, the longest first, until there is room for one more. A run that held the key is
--- taken over in the same step. Returns the schedules whose runs were taken over, or null when there is no room after all:
--- a holder that is proving right now that it lives stays (its renewal has the lease's row, its beat the instance's), and
--- so does one whose run or dedupe key another transaction has locked. Nothing waits here.
+-- Removes expired holders, the one that expired first to begin with, until there is room for one more. If a removed
+-- holder is a run, the run is taken over in the same transaction. Returns the schedules of those runs, or null if there
+-- is no room after all. Two kinds of expired holders stay: those that are renewing at this moment (a renewal has locked
+-- the lease's row, a beat the instance's), and those whose run or dedupe key another transaction has locked. This
+-- function waits for no lock.
 create or replace function belfry.make_room(lock_name text, permits integer, now_ms bigint) returns text[]
 language plpgsql as $$
 declare
@@ -66,7 +67,8 @@ begin
   return new_token;
 end $$;
 
--- Gives a permit to a holder, if there is room. Returns schedules to look at, or null when there is none.
+-- Gives a permit to a holder, if there is room. Returns the schedules of runs that were taken over, or null without
+-- room.
 create or replace function belfry.grant_lock(
   lock_name text, holder_id text, ttl_ms bigint, permits integer, instance_id text, proof_number integer,
   least_token bigint, now_us bigint
@@ -83,8 +85,9 @@ begin
   return schedules;
 end $$;
 
--- Gives free permits to the waiters of a lock, oldest first, and removes places that have expired. What is handed over
--- lasts until the waiter's place would have expired: only by asking again does it prove that it still lives.
+-- Gives free permits to the waiters of a lock, oldest first, and removes places that have expired. A lease that is
+-- handed over lasts only until the waiter's place would have expired, because only a waiter that asks again proves that
+-- it lives.
 create or replace function belfry.pass_to_waiters(
   lock_name text, now_us bigint, out granted text[], out schedules text[]
 ) language plpgsql as $$
@@ -108,8 +111,8 @@ begin
   end loop;
 end $$;
 
--- Makes as many runs that wait for a key ready as there are free permits, oldest first. One that waits behind an older
--- run which is ready and not claimed yet stays: it could not start.
+-- Makes as many runs that wait for a key ready as there are free permits, oldest first. A run stays waiting while an
+-- older run of the key is ready and not yet claimed, because it could not start before that one.
 create or replace function belfry.wake_runs(lock_name text, now_ms bigint) returns boolean language plpgsql as $$
 declare
   woken boolean := false;
@@ -134,8 +137,9 @@ begin
   return woken;
 end $$;
 
--- When all that is left of a schedule's runs waits for others of it, the oldest goes on. Where another transaction has the
--- queue, it is left to that, or the caller tries again.
+-- If all unfinished runs of a schedule wait for others of it, the oldest becomes ready. If another transaction has
+-- locked the schedule's queue, either the operation is tried again or, with `leave_if_locked`, that transaction passes
+-- it on.
 create or replace function belfry.let_next_run_go(schedule_id text, now_ms bigint, leave_if_locked boolean) returns boolean
 language plpgsql as $$
 declare
@@ -156,7 +160,8 @@ begin
   if run.state is distinct from 'waiting' then
     return false;
   end if;
-  -- One by one: the index has the runs that wait in this queue between the others, and would be walked through.
+  -- One lookup for each reason. One scan for all three would read the runs that wait in this queue, which lie between
+  -- the others in the index.
   if exists (
     select 1 from unnest(array['nothing', 'stamp', 'key']::belfry.wait_reason[]) w(reason) cross join lateral (
       select 1 from belfry.runs r
@@ -170,9 +175,11 @@ begin
   return true;
 end $$;
 
--- Ends every operation: what it freed goes to the oldest that waits for it. The names are locked already. `when_locked` says
--- what to do where another transaction has a schedule's queue: 'wait'; 'give up', for callers that have locked queues and
--- may not wait for more; or 'leave' it to the other.
+-- The last step of every operation: what it freed goes to the oldest waiter. The caller has locked the names.
+-- `when_locked` says what to do if another transaction has locked a schedule's queue:
+-- - 'wait' for that transaction
+-- - 'give up' and try the operation again, for callers that have locked queues and must not wait for more
+-- - 'leave' the queue to that transaction
 create or replace function belfry.pass_on(names text[], schedules text[], now_us bigint, when_locked text)
 returns belfry.hint[] language plpgsql as $$
 declare
@@ -196,7 +203,8 @@ begin
     return hints;
   end if;
   if when_locked = 'wait' then
-    -- Two operations that end the last two runs at once meet here: the second one sees what the first has done.
+    -- Two operations may end the last two runs of a schedule at once. The second waits here, and then sees what the
+    -- first did.
     perform belfry.lock_overlap_queues(to_look_at);
   end if;
   for each_name in select distinct s.id from unnest(to_look_at) s(id) where s.id is not null loop

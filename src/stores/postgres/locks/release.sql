@@ -1,11 +1,12 @@
--- Gives leases, and places in queues, back. What is freed is handed to the next in the queue: `acquire.sql` explains the
--- protocol. A lease whose minimum hold is not over stays until then, as released.
+-- Releases leases and places in queues. A freed lease is handed to the next waiter: `acquire.sql` explains the
+-- protocol. A lease whose minimum hold is not over is marked as released, and stays until that ends.
 --
--- `released`: the places of those releases that found a lease or a place. `handed`: the waiters that were given a lease. In
--- other processes they learn of it from a notification that goes with the commit, so no other waiter has to look.
+-- `released`: the positions, from 1, of the releases that found a lease or a place. `handed`: the waiters that were
+-- given a lease. Waiters in other processes learn of it from a notification that is sent with the commit, so no other
+-- waiter has to look.
 --
--- Locks: the names, in order. They differ: two leases of one name are given back by two calls.
--- Reply lost: a repetition finds nothing to release, and cannot tell whether there was something.
+-- Locks: the names, in order. All names in a call differ: two leases of one name are released by two calls.
+-- Reply lost: a repetition finds nothing to release, and cannot tell whether the first try released anything.
 create or replace function belfry.release_locks(
   releases belfry.release[], channel text, out released integer[], out handed text[], out hints belfry.hint[]
 ) language plpgsql as $$
@@ -63,8 +64,9 @@ begin
   if cardinality(waited_names) > 0 then
     hints := belfry.pass_on(waited_names, schedules, now_us, 'wait');
   end if;
-  -- The release of a lock that goes to nobody need not reach the disk: if a crash of the server undoes it, the lease runs
-  -- out as if its holder had died. A lease that is held on to must: it may have been prolonged.
+  -- A release that hands the lock to no waiter need not reach the disk: if a crash of the server undoes it, the lease
+  -- expires as if its holder had died. A lease that is kept for its minimum hold must reach the disk, because its
+  -- expiry may now be later.
   if not is_any_kept and handed = '{}' and hints = '{}' then
     perform set_config('synchronous_commit', 'off', true);
   end if;

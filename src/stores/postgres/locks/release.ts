@@ -13,10 +13,10 @@ const release = sqlFunction({
   gives: { released: integers, handed: texts, hints: changes },
 })
 
-/** `unknown`: an earlier try may have released the lock, and its answer was lost. */
+/** `unknown`: an earlier try may have released the lock, but its reply was lost. */
 export type Released = 'released' | 'not held' | 'unknown'
 
-/** Waiters in this process are told here that a lock was handed to them. */
+/** Releases locks. If a lock is handed to a waiter in this process, the waiter is woken here. */
 export async function releaseLocks(
   db: Database,
   wakes: Wakes,
@@ -31,7 +31,7 @@ export async function releaseLocks(
   return requests.map((_, at) => (places.has(at + 1) ? 'released' : isInDoubt ? 'unknown' : 'not held'))
 }
 
-/** Whether the lock, or a place in its queue, was given back. */
+/** Whether the lock, or a place in its queue, was released. Throws if that is unknown. */
 export function wasReleased(released: Released, lock: string): boolean {
   if (released !== 'unknown') return released === 'released'
   throw failure(

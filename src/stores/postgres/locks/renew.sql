@@ -1,6 +1,7 @@
--- Extends leases, also those that have expired while no other holder took them. Returns those that are still their
--- holder's. The lease of a run's key runs out with its instance, and is returned as it is.
--- Locks: the names, in order. Without them, a caller that found the lease expired could take it in between.
+-- Extends leases, also expired ones that no other holder has taken. Returns the leases that still belong to their
+-- holders. The lease of a run's key expires with the instance's lease, and is returned unchanged.
+-- Locks: the names, in order. Without these locks, another caller could take an expired lease while it is being
+-- extended.
 create or replace function belfry.renew_locks(renewals belfry.renewal[], proof_number integer)
 returns table (place bigint, name text, holder text, token bigint, acquired_at bigint, expires_at bigint, instance text,
   run text, released boolean)

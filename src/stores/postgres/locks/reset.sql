@@ -1,5 +1,6 @@
--- Takes a lease from all its holders, by hand. A run that held it is fenced and taken over.
--- Locks: the name, the runs, their dedupe keys. Reply lost: the caller decides.
+-- Takes a lease from all its holders, for operators. A run that held it is fenced and taken over.
+-- Locks: the name, the runs, their dedupe keys.
+-- Reply lost: the caller decides.
 create or replace function belfry.reset_lock(lock_name text, out count integer, out hints belfry.hint[])
 language plpgsql as $$
 declare

@@ -3,7 +3,8 @@ import { type Backlog, MAX_BACKLOG_QUEUES } from '../../../core/store.js'
 import type { Database } from '../connection/database.js'
 
 /**
- * Steps from each target of the index to the next, and from each priority to the next lower.
+ * Steps from each target in the index to the next, and from each priority of a target to the next lower one. So it
+ * reads at most `limit` runs of each queue, however many are ready.
  */
 const BACKLOG = `
 with recursive clock as materialized (select belfry.now_us() / 1000 as now),

@@ -1,6 +1,6 @@
 -- Cancels a run that is not running, or asks a running one to cancel.
--- Locks: its key, the run, its dedupe key. One that waits for others of its schedule: its key, its dedupe key, its
--- schedule's queue.
+-- Locks: the run's key, the run, its dedupe key. For a run that waits for others of its schedule: its key, its dedupe
+-- key, the schedule's overlap queue.
 create or replace function belfry.cancel_run(run_id bigint, run_mark bigint, out outcome text, out hints belfry.hint[])
 language plpgsql as $$
 declare
@@ -40,7 +40,7 @@ begin
     perform belfry.end_run(run, 'cancelled', now_us / 1000);
     outcome := 'cancelled';
     hints := hints || 'settled'::belfry.hint;
-    -- A run that waits for others of its schedule holds up none of them.
+    -- A run that waits for others of its schedule holds up none of them, so nothing has to be passed on there.
     if was_waiting then
       hints := hints || belfry.pass_on(keys, '{}', now_us, 'give up');
     else

@@ -1,12 +1,12 @@
 -- Starts runs that are ready, highest priority first, then the oldest.
 --
--- Two claims at once: rows that one of them looks at are skipped by the other, so they take different runs.
--- Reply lost: the same claim, sent again, is answered with what it gave. If the first is still at work, the second waits
--- for its end. unheard-claims.sql has the whole of this recovery.
--- An instance that is declared dead meanwhile: that, and its claims, go one after the other, by the instance's row. It is
--- locked before any run; with runs locked, a claim waits for nothing.
--- Thousands of runs behind one busy key: a claim moves a bounded number of them to where no claim looks, and asks to be
--- called again.
+-- - Two claims at once: each skips the runs that the other has locked, so they take different runs.
+-- - Reply lost: the claim is sent again with the same number, and returns the runs that it started. If the first try is
+--   still executing, the second waits for its end. unheard-claims.sql explains this recovery.
+-- - The instance is declared dead meanwhile: both transactions lock the instance's row, so one happens after the other.
+--   A claim locks it before any run; once a claim has locked a run, it waits for nothing.
+-- - Thousands of runs behind one busy key: a claim changes a bounded number of them to `waiting`, where no claim looks,
+--   and asks to be called again.
 create or replace function belfry.claim_runs(
   instance_id text, claim_number bigint, run_limit integer, targets text[], rooms integer[], least_token bigint,
   out now_ms bigint, out next_ready_at bigint, out hints belfry.hint[], out skipped text[], out claimed belfry.runs[]
@@ -20,7 +20,7 @@ declare
   started_ids bigint[] := array[]::bigint[];
   plain_ids bigint[];
   waiting_ids bigint[];
-  -- Locked by other transactions: looked at again by a later claim.
+  -- Runs that other transactions have locked. A later claim looks at them again.
   skipped_ids bigint[] := array[]::bigint[];
   busy_keys text[] := array[]::text[];
   set_aside integer := 0;
@@ -41,7 +41,7 @@ begin
   if look_again then
     perform 1 from belfry.instances i where i.id = instance_id for key share;
   end if;
-  -- The locks may have been waited for.
+  -- The clock is read again, because this transaction may have waited for the locks.
   now_us := belfry.now_us();
   now_ms := now_us / 1000;
   is_alive := exists (
@@ -52,7 +52,8 @@ begin
       where r.instance = instance_id and r.claim = claim_number and r.state = 'running')
     and not exists (select 1 from belfry.settings s where s.name = 'frozen');
 
-  -- Round by round: what could not start makes room for others.
+  -- A round may set runs aside: skipped, or waiting for their key. The next round then looks for other runs in their
+  -- place.
   while is_alive and look_again and cardinality(started_ids) < run_limit and set_aside < max_set_aside loop
     look_again := false;
     rounds := rounds + 1;
@@ -103,7 +104,7 @@ begin
             freed_keys := freed_keys || candidate.key;
           end if;
         end if;
-        -- What became ready on the way may be next: the order is looked up again.
+        -- A run that has just become ready may come before the other candidates, so the next round selects them again.
         if step.readied then
           freed_keys := freed_keys || candidate.key;
           look_again := true;
@@ -123,8 +124,9 @@ begin
     perform belfry.lock_names(freed_keys);
     hints := hints || belfry.pass_on(freed_keys, freed_schedules, now_us, 'wait');
   end if;
-  -- All that this claim gave, in the order in which it started them; also when an earlier try of it did. One round goes by
-  -- priority and age. To look up each place costs time by the square, so only what several rounds gave is sorted by it.
+  -- All running runs of this claim, in the order in which they were started, including those that an earlier try of
+  -- this claim started. One round starts runs in order of priority and age. Only after several rounds are they sorted
+  -- by their places in `started_ids`, because that takes quadratic time.
   claimed := array(
     select r from belfry.runs r
     where is_alive and r.instance = instance_id and r.claim = claim_number and r.state = 'running'
@@ -139,9 +141,9 @@ begin
       case when cardinality(skipped_ids) > 0 then now_ms + retry_ms end) end;
 end $$;
 
--- The priorities at which each target has ready runs, and the first instant of each: found by stepping from one priority
--- to the next lower, so that runs which are not due yet are never walked through. Before the first instant that is found,
--- the index is full of runs that have started since the table was last vacuumed.
+-- The priorities at which each target has ready runs, and the earliest `ready_at` of each. Steps from one priority to
+-- the next lower one, so that it never reads runs that are not due. `next_runs` starts to read at that `ready_at`,
+-- because before it the index is full of entries of runs that have started since the last vacuum.
 create or replace function belfry.ready_levels(targets text[])
 returns table (place integer, target text, priority integer, first_ready_at bigint) language plpgsql rows 10 as $$
 begin
@@ -162,8 +164,8 @@ begin
   select level.place::integer, level.target, level.priority, level.first_ready_at from level;
 end $$;
 
--- Which runs are next: those that are due, in order, as many of each target as there is room for. They are locked; what
--- another transaction has locked is passed over.
+-- The runs to start next: due runs in order, of each target as many as there is room for. It locks them, and skips runs
+-- that another transaction has locked.
 create or replace function belfry.next_runs(
   targets text[], room integer[], run_limit integer, passed_over bigint[], now_ms bigint
 ) returns table (place integer, id bigint, key text, key_limit integer, schedule text, is_late boolean, waits_when_busy boolean)
@@ -189,12 +191,13 @@ begin
   limit run_limit;
 end $$;
 
--- What a claim says of a run that it skipped, as JSON.
+-- A run that a claim skipped, as JSON for the claim's result.
 create or replace function belfry.skipped_run(run belfry.runs, why belfry.skip_reason) returns text immutable language sql
   as $$ select json_build_object('id', belfry.run_id(run.id, run.mark), 'target', run.target, 'origin', run.origin,
     'schedule', run.schedule, 'tick', run.tick, 'reason', why)::text $$;
 
--- Skips a run that may not start any more, and says so. Null when another transaction has its key or its dedupe key locked.
+-- Skips a run that is past its `start_by`, and returns it as JSON. Returns null if another transaction has locked the
+-- run's key or dedupe key.
 create or replace function belfry.skip_late_run(run_id bigint, now_ms bigint) returns text language plpgsql as $$
 declare
   run belfry.runs;
@@ -209,9 +212,12 @@ begin
   return belfry.skipped_run(run, why);
 end $$;
 
--- Starts a run that has a key, or puts it aside. `outcome`: started; skipped; busy, it waits for a permit; waits, behind an
--- older run of its key; or later, another transaction has the key, or its holder is just proving that it lives. `readied`
--- says that other runs became ready by it.
+-- Starts a run that has a key, or sets it aside. `readied`: other runs became ready on the way. `outcome`:
+-- - started
+-- - skipped: the key is busy, and the run does not wait for it
+-- - busy: the key is busy, and the run now waits for a permit
+-- - waits: the run now waits behind an older run of its key
+-- - later: another transaction has locked the key, or the run's dedupe key, or the lease of an expired holder
 create or replace function belfry.start_keyed_run(
   run_id bigint, instance_id text, claim_number bigint, least_token bigint, claim_us bigint,
   out outcome text, out freed_schedules text[], out readied boolean, out hints belfry.hint[], out skipped text
@@ -232,8 +238,8 @@ begin
     outcome := 'later';
     return;
   end if;
-  -- The time is read while the key is locked: a claim of many runs may have begun long before, and another instance may
-  -- have started a run of this key since.
+  -- The clock is read after the key is locked. This claim may have begun long before, and another instance may have
+  -- started a run of the key since.
   now_us := greatest(claim_us, belfry.now_us());
   now_ms := now_us / 1000;
   select * into passed from belfry.pass_to_waiters(run.key, now_us);

@@ -1,4 +1,4 @@
-/** Claims: claim.sql. What happens when the reply is lost: unheard-claims.sql. */
+/** Claims runs: claim.sql. What happens when the reply is lost: unheard-claims.sql. */
 import type { ClaimedRun, ClaimRequest, ClaimResult } from '../../../core/store.js'
 import type { Database } from '../connection/database.js'
 import { changes, integer, integers, optional, sqlFunction, text, texts } from '../schema/sql-function.js'
@@ -19,7 +19,10 @@ const claim = sqlFunction({
   gives: { nowMs: integer, nextReadyAt: optional(integer), hints: changes, skipped: texts },
 })
 
-/** What was claimed comes as one array of rows: here each becomes a row of its own, or one without a run. The first has the rest. */
+/**
+ * `claimed` is one array of runs. Here each run becomes a row, and a claim without runs becomes one row without a run.
+ * Only the first row has the other columns of the claim.
+ */
 const CLAIM = `select rest.*, ${runCodec.select('r')}
   from ${claim.from} left join lateral pg_catalog.unnest(f.claimed) with ordinality r on true
   left join lateral (select ${claim.columns} where coalesce(r.ordinality, 1) = 1) rest on true`

@@ -1,10 +1,10 @@
--- Makes runs: all or none. Runs that nothing can refuse are one insert for the whole batch. The others are looked at one
--- by one: a dedupe key is reserved by its row, an exclusive key is checked under its name's lock, and a run that waits for
--- others of its schedule holds on to those, so that none of them can end without seeing it.
+-- Creates runs: all or none. A batch of runs that nothing can refuse is one insert. All other runs are checked one by
+-- one: a dedupe key is reserved by its row, and an exclusive key is checked while its name is locked. A run that waits
+-- for others of its schedule locks those, so that none of them can end without seeing it.
 --
--- Locks: the schedules whose overlap policy counts, so that no tick and no other such run is recorded at the same time;
--- the keys by name; the schedules' runs by id; dedupe keys; the schedules' queues.
--- Reply lost: without a dedupe key the caller decides; with one, a repetition answers 'duplicate'.
+-- Locks: the schedules of runs with an overlap policy, so that no tick and no other such run is recorded at the same
+-- time; the keys by name; the schedules' runs by id; dedupe keys; the schedules' overlap queues.
+-- Reply lost: a repetition with a dedupe key returns 'duplicate'; without one, the caller decides.
 create or replace function belfry.enqueue_runs(new_runs belfry.new_run[])
 returns table (outcome text, run text) language plpgsql as $$
 declare
@@ -31,7 +31,8 @@ begin
       coalesce(array_agg(distinct n.schedule)
         filter (where n.overlap = 'cancel-running' and n.schedule is not null), '{}')
     into is_plain, schedule_ids, cancelling_ids from unnest(new_runs) n;
-  -- A run that is checked against others must see what was committed while it waited for them.
+  -- Only runs that are checked against others need read committed: the check must see what the others' transactions
+  -- committed while this one waited for their locks.
   perform belfry.durable((select not bool_or(n.check_key or n.overlap <> 'allow') from unnest(new_runs) n));
 
   if is_plain then
@@ -63,7 +64,7 @@ begin
     perform belfry.lock_runs(
       array(select r.id from belfry.startable_runs(schedule_ids) r where r.engaged or r.ready_at <= now_ms), locked_keys);
   end if;
-  -- A dedupe key that is not taken is made as one whose time is over.
+  -- A free dedupe key gets a row that has already expired, so that this transaction has a row to lock.
   insert into belfry.dedupes as d (target, dedupe, run, mark, until)
   select wanted.target, wanted.dedupe, 0, 0, 0
   from (
@@ -109,7 +110,8 @@ begin
     end if;
     earlier := null;
     if given.overlap not in ('allow', 'cancel-running') and given.schedule is not null and found_id is null then
-      -- A run that this transaction holds cannot end before it commits, so all later runs of the batch have to wait, too.
+      -- This transaction has locked the earlier run, so that cannot end before the commit. All later runs of the batch
+      -- wait for it, too.
       if held_run is null or given.schedule <> held_schedule then
         held_schedule := given.schedule;
         held_run := belfry.hold_earlier(given.schedule, now_ms);
@@ -146,13 +148,13 @@ begin
   perform belfry.pass_on(keys, freed_schedules, now_us, 'give up');
 end $$;
 
--- The id of a run that was found; of one that has been deleted since, its number.
+-- The id of the run with this number. If the run has been deleted since, the number itself.
 create or replace function belfry.id_of_run(number bigint) returns text language plpgsql as $$
 begin
   return coalesce((select belfry.run_id(r.id, r.mark) from belfry.runs r where r.id = number), number::text);
 end $$;
 
--- All runs of schedules that have not ended.
+-- All unfinished runs of schedules.
 create or replace function belfry.open_runs(schedule_ids text[]) returns setof belfry.runs language plpgsql rows 10 as $$
 begin
   return query
@@ -160,7 +162,7 @@ begin
   cross join lateral (select * from belfry.runs where schedule = s.id and state < 'succeeded' offset 0) r;
 end $$;
 
--- The same without those that wait for others of their schedule, of which there may be very many.
+-- `open_runs` without those that wait for others of their schedule, of which there may be very many.
 create or replace function belfry.startable_runs(schedule_ids text[]) returns setof belfry.runs language plpgsql rows 10 as $$
 begin
   return query
@@ -170,7 +172,7 @@ begin
     where schedule = s.id and state < 'succeeded' and waits_for in ('nothing', 'stamp', 'key') offset 0) r;
 end $$;
 
--- How many runs of a key are due, or began and have not ended; counted as far as the limit.
+-- How many unfinished runs of a key are due or have begun. Counting stops at `up_to`.
 create or replace function belfry.engaged_runs(wanted text, up_to integer, now_ms bigint) returns integer
 language plpgsql as $$
 begin
@@ -181,8 +183,9 @@ begin
       limit up_to) engaged);
 end $$;
 
--- The run that keeps a key busy: when as many as its limit are due or executing, or one is ready at the same instant.
--- Which run executes, its lease says: among the key's runs it would have to be looked for, and there may be many.
+-- The run that keeps a key busy, or null. For a run that is ready now, the key is busy if `up_to` of its runs are due
+-- or executing. For one that is ready later, it is busy if another run is ready at the same instant. The executing run
+-- is found by its lease, because searching for it among the key's runs, which may be many, takes longer.
 create or replace function belfry.busy_with(wanted text, up_to integer, ready_time bigint, now_ms bigint) returns bigint
 language plpgsql as $$
 begin
@@ -202,7 +205,9 @@ begin
       order by r.id limit 1));
 end $$;
 
--- Locks the runs of a schedule that others would wait for, and returns the oldest unfinished one. Most are locked already.
+-- Locks the runs of a schedule that a new run waits for, and returns the oldest unfinished one. Does not wait for
+-- locks: the caller has locked most of the runs already. If another transaction has locked one, the operation is tried
+-- again.
 create or replace function belfry.hold_earlier(schedule_id text, now_ms bigint) returns bigint language plpgsql as $$
 declare
   held integer;

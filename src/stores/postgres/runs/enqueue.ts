@@ -13,7 +13,7 @@ const enqueue = sqlFunction({
   gives: { outcome: text, run: text },
 })
 
-/** One transaction makes all of them, and must end long before a call is given up. */
+/** The most runs of one call. One transaction creates them all, and must end long before the call's time limit. */
 const MOST = 10_000
 
 export function checkCount(runs: readonly NewRun[]): void {
@@ -38,8 +38,9 @@ export async function enqueueRuns(db: Database, runs: readonly NewRun[]): Promis
 }
 
 /**
- * Where others made way, attempts are to be cancelled and runs have ended, too. An `advance` passes over a schedule that is
- * locked, so tickers are to look again.
+ * With `cancel-running`, other runs may have ended or been asked to cancel. With any other overlap policy than `allow`,
+ * the schedule was locked, and an `advance` at that moment skipped it; the hint `schedules` makes instances advance
+ * again.
  */
 function hintsOf(runs: readonly NewRun[]): readonly Wake[] {
   if (runs.every(({ overlap = 'allow' }) => overlap === 'allow')) return ['runs']
@@ -47,12 +48,12 @@ function hintsOf(runs: readonly NewRun[]): readonly Wake[] {
   return cancels ? ['runs', 'schedules', 'attempts', 'settled'] : ['runs', 'schedules']
 }
 
-/** Made twice, it is there once. */
+/** Whether enqueueing the run twice creates only one. */
 function isUnique({ dedupe, backfill }: NewRun): boolean {
   return dedupe !== undefined || backfill !== undefined
 }
 
-/** Nothing can refuse it. */
+/** Whether nothing can refuse the run, neither a key nor an overlap policy. */
 export function isPlain({ dedupe, checkKey, origin, overlap = 'allow' }: NewRun): boolean {
   return dedupe === undefined && !checkKey && origin !== 'backfill' && overlap === 'allow'
 }

@@ -31,8 +31,8 @@ export async function listRuns(db: Database, query: RunQuery): Promise<Page<Run>
     ...(states === undefined ? [] : [inStates('r', states)]),
     ...(waitsFor === undefined ? [] : [`r.state = 'waiting' and r.waits_for = '${waitsFor}'`]),
   ]
-  // Most of what can be asked for stands in no order of its own. A schedule's runs do, and are few. An index has the runs of
-  // each unfinished state.
+  // Most filters have no index that is in order of id, so `look` limits how many runs are read. Two filters need no
+  // limit: a schedule's runs are few and have an index, and a single unfinished state has an index, too.
   const byState = conditions.length === 1 && states?.length === 1 && states.every((state) => !isFinished({ state }))
   const look = conditions.length === 0 || schedule !== undefined || byState ? undefined : query.look
   const table =
@@ -51,7 +51,10 @@ const RUNS = 'belfry.runs'
 const END = 'select id from belfry.runs where id < $1 order by id desc offset $2 limit 1'
 const NEWEST = '9223372036854775807'
 
-/** Whether a run is in one of these states, said in a way that the indexes of states can be used for. */
+/**
+ * The condition that a run is in one of these states, as equalities, so that Postgres can use the indexes of single
+ * states.
+ */
 export function inStates(run: string, states: readonly Run['state'][]): string {
   return `(${states.map((state) => `${run}.state = '${state}'`).join(' or ') || 'false'})`
 }
@@ -64,7 +67,7 @@ function ownedBelow(prefix: string, bind: (value: unknown) => string): string {
   return `(${below('r.schedule', prefix)} or r.schedule is null and (${targets.join(' or ')}))`
 }
 
-/** The last run that was looked at. Undefined when there were fewer than so many. */
+/** The id of the last run that `look` allows to read, for the next page. Undefined if fewer runs than that are left. */
 async function endOfLook(db: Database, after: string | undefined, look: number): Promise<string | undefined> {
   const [row] = await db.read(END, [after === undefined ? NEWEST : numberAfter(after), look - 1], {
     patience: 'patient',
@@ -80,7 +83,9 @@ function select(table: string, wanted: string, most: string): string {
   return `select ${runCodec.select('r')} from ${table} r ${wanted} order by r.id desc limit ${most}`
 }
 
-/** A schedule's unfinished runs and its history stand in an index each. */
+/**
+ * A schedule's unfinished runs are in one index, and its history is in another. Reads both in order, and merges them.
+ */
 function bothHalves(wanted: string, most: string): string {
   const half = (condition: string) => `(${select(RUNS, `${wanted} and ${condition}`, most)})`
   return `${half("r.state < 'succeeded'")} union all ${half("r.state >= 'succeeded'")} order by id desc limit ${most}`

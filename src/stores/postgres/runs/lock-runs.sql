@@ -1,7 +1,7 @@
--- Locking runs, dedupe keys and queues of schedules: lines 4 to 6 of the order in `locks/lock-names.sql`.
+-- Locks runs, dedupe keys and overlap queues: lines 4 to 6 of the lock order in `locks/lock-names.sql`.
 
--- Locks runs that wait for no other run of their schedule. A run with a key is locked only if its key is among `keys`,
--- whose names the caller has locked.
+-- Locks runs, except those that wait for others of their schedule. A run with a key is locked only if the key is among
+-- `keys`, whose names the caller has locked.
 create or replace function belfry.lock_runs(wanted bigint[], keys text[]) returns void language plpgsql as $$
 begin
   perform 1 from belfry.runs r
@@ -9,9 +9,10 @@ begin
   order by r.id for update;
 end $$;
 
--- Locks the queues of schedules: the runs that wait there for others of their schedule. A caller that does this may wait
--- for nothing else afterwards. The lock is one of a queue and not of its runs, because a run leaves it when it becomes
--- ready: a transaction that waited for the run's row would then wait for the next one that locks it as line 4.
+-- Locks the overlap queues of schedules: their runs that wait for others of the same schedule. Afterwards the caller
+-- may wait only for locks of line 7. Each queue has one advisory lock, instead of a lock on each run's row, because a
+-- run leaves the queue when it becomes ready. Its row then belongs to line 4 of the lock order, so waiting for it here
+-- would be out of order.
 create or replace function belfry.lock_overlap_queues(schedule_ids text[]) returns void language plpgsql as $$
 begin
   perform pg_advisory_xact_lock('belfry.runs'::regclass::oid::integer, queue.number)
@@ -28,11 +29,12 @@ begin
   return pg_try_advisory_xact_lock('belfry.runs'::regclass::oid::integer, belfry.overlap_queue(schedule_id));
 end $$;
 
--- Schedules share 128 locks, because the server's memory limits their number.
+-- All schedules share 128 advisory locks, because the server's memory limits how many there can be.
 create or replace function belfry.overlap_queue(schedule_id text) returns integer immutable
   return hashtext(schedule_id) & 127;
 
--- Locks runs out of turn: they are locked already, but for those that came in between.
+-- Locks runs for a caller that is further down the lock order, and has locked most of them already. It does not wait:
+-- if another transaction has locked a run that appeared since, the operation is tried again.
 create or replace function belfry.take_runs(wanted bigint[]) returns void language plpgsql as $$
 declare
   locked integer;
@@ -44,7 +46,7 @@ begin
   end if;
 end $$;
 
--- Locks the dedupe keys of runs that may end. The runs are locked already.
+-- Locks the dedupe keys of runs that may end. The caller has locked the runs.
 create or replace function belfry.lock_dedupes(run_ids bigint[]) returns void language plpgsql as $$
 declare
   owner record;
@@ -57,7 +59,8 @@ begin
   end loop;
 end $$;
 
--- The same out of turn.
+-- `lock_dedupes` for a caller that is further down the lock order: if another transaction has locked a key, the
+-- operation is tried again.
 create or replace function belfry.take_dedupes(run_ids bigint[]) returns void language plpgsql as $$
 declare
   run belfry.runs;
@@ -69,7 +72,7 @@ begin
   end loop;
 end $$;
 
--- Locks a run's dedupe key, if it has one and no other transaction has it locked.
+-- Locks a run's dedupe key. False if another transaction has locked it; true if the run has no dedupe key.
 create or replace function belfry.try_dedupe(run belfry.runs) returns boolean language plpgsql as $$
 begin
   if run.dedupe is null then

@@ -1,8 +1,9 @@
--- Forgets, in bounded steps and from the old end of an index: the cost is by what is forgotten, not by what is kept. What
--- another transaction has locked is left for the next time. Answers how much was forgotten.
+-- Deletes old rows in bounded steps, from the old end of an index. So the cost depends on how much is deleted, and not
+-- on how much is kept. Rows that another transaction has locked are left for the next call. Returns how many rows were
+-- deleted.
 --
--- What to forget is picked once, as an array. Postgres may execute `in (select … limit … skip locked)` again for each row:
--- it then passes over what it has deleted so far, and deletes more than the limit.
+-- The rows to delete are selected once, as an array. Postgres may execute `in (select … limit … skip locked)` again for
+-- each row: it then skips the rows that it has already deleted, and deletes more than the limit.
 create or replace function belfry.prune(
   max_age_ms bigint, max_runs bigint, lease_age_ms bigint, step_limit integer, out pruned integer
 ) language plpgsql as $$
@@ -17,7 +18,7 @@ begin
   pruned := pruned + belfry.prune_expired(now_ms, step_limit - pruned);
 end $$;
 
--- Locks whose holders went away without a word.
+-- Expired leases of locks that no holder released.
 create or replace function belfry.prune_locks(now_us bigint, age_ms bigint, up_to integer) returns integer
 language plpgsql as $$
 declare
@@ -40,8 +41,8 @@ begin
   return least(count, up_to);
 end $$;
 
--- Runs that ended: those beyond the newest so many, and those that are too old. The oldest come first: what is not old
--- enough ends the search.
+-- Ended runs beyond the newest `max_runs`, and runs that ended before `ended_before`. Reads only the `up_to` runs that
+-- ended first.
 create or replace function belfry.prune_runs(ended_before bigint, max_runs bigint, up_to integer) returns integer
 language plpgsql as $$
 declare
@@ -49,7 +50,8 @@ declare
   through bigint;
   count integer;
 begin
-  -- Endings are numbered: most of the time a look at both ends of the index says that there are few.
+  -- Endings are numbered, so comparing the first and the last number usually shows that there are fewer than
+  -- `max_runs`.
   select r.ended into newest from belfry.runs r where r.ended is not null order by r.ended desc limit 1;
   select r.ended into through from belfry.runs r where r.ended is not null order by r.ended limit 1;
   if newest - through >= max_runs then
@@ -68,7 +70,7 @@ begin
   return count;
 end $$;
 
--- Skips that are too old, and finished schedules with their history, once nothing of them is unfinished.
+-- Old skips, and removable schedules that finished long ago and have no unfinished runs.
 create or replace function belfry.prune_schedules(now_ms bigint, max_age_ms bigint, up_to integer) returns integer
 language plpgsql as $$
 declare
@@ -95,8 +97,8 @@ begin
   return skips + schedules;
 end $$;
 
--- Names of locks and keys that have not been used for long. An index by age would have to be written with every grant.
--- Instead each prune walks on from where the last one was.
+-- Names of locks and keys that have not been used for a long time. An index by age would cost a write with every grant.
+-- Instead each call goes on, in order of name, where the last one ended.
 create or replace function belfry.prune_names(unused_since bigint, up_to integer) returns integer language plpgsql as $$
 declare
   walked_to text collate "C" :=
@@ -121,7 +123,7 @@ begin
   return count;
 end $$;
 
--- Dedupe keys and records whose time is over.
+-- Expired dedupe keys and records.
 create or replace function belfry.prune_expired(now_ms bigint, up_to integer) returns integer language plpgsql as $$
 declare
   dedupes integer;

@@ -1,4 +1,5 @@
--- Looking into the queues of runs: each by the one index that has it in order, whatever the statistics say.
+-- Reads from the queues of runs. Each query is written so that Postgres uses the one index that has the queue in order,
+-- whatever its statistics say.
 
 -- The oldest run that waits for a key.
 create or replace function belfry.oldest_waiting_for_key(wanted text) returns belfry.runs language plpgsql as $$
@@ -12,8 +13,8 @@ begin
   return run;
 end $$;
 
--- The oldest run of a key that could be claimed. Both ends of the range are the same, and the order names the columns
--- of `runs_key`: otherwise Postgres may walk through all runs by id, taking the first of the key for near.
+-- The oldest due run of a key. Both bounds of the range are equal, and the order names the columns of `runs_key`.
+-- Otherwise Postgres may scan all runs in order of id, because it expects to find a run of the key soon.
 create or replace function belfry.oldest_due_of_key(wanted text, now_ms bigint) returns bigint language plpgsql as $$
 begin
   return (
@@ -35,7 +36,8 @@ begin
   return run;
 end $$;
 
--- The unfinished runs of a schedule: those that wait for its others, and those that are due or have begun.
+-- The unfinished runs of a schedule that count for overlap: those that wait for others of it, those that are due, and
+-- those that have begun.
 create or replace function belfry.unfinished_runs(schedule_id text, now_ms bigint) returns setof belfry.runs
 language plpgsql rows 10 as $$
 begin
@@ -45,7 +47,8 @@ begin
   order by r.id;
 end $$;
 
--- The same as a text, which a plan was made from and is compared with before it is written. Null when there are none.
+-- `unfinished_runs` as text. The planner gets this text, and the plan is written only if the text is still the same.
+-- Null without runs.
 create or replace function belfry.unfinished_text(schedule_id text, now_ms bigint) returns text language plpgsql as $$
 begin
   return (
@@ -55,8 +58,8 @@ begin
       and (r.waits_for = 'overlap' or r.engaged or r.ready_at <= now_ms));
 end $$;
 
--- Ticks of a schedule that were recorded and are not running. `origin < 'trigger'` says "tick" in a way that keeps
--- Postgres from the index of ticks, which goes by instant, and so through the ticks of all schedules.
+-- Ticks of schedules that were recorded and are not running. `origin < 'trigger'` means that the run is a tick. With
+-- `=`, Postgres might use the index of ticks, which is in order of instant, and read the ticks of all schedules.
 create or replace function belfry.idle_ticks(schedule_ids text[]) returns setof belfry.runs language plpgsql rows 10 as $$
 begin
   return query select r.* from unnest(schedule_ids) s(id) cross join lateral (

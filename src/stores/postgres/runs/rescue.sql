@@ -1,6 +1,8 @@
--- Takes over what dead instances ran, and repairs: a key or a schedule with waiters that nothing holds up goes on. Time
--- alone frees leases, and only this sweep notices that.
--- Locks: the dead instances that no other transaction has, then as `take_over_attempts`. Repairing waits for nothing.
+-- Takes over the runs of dead instances. Then it repairs queues: keys and schedules whose waiters nothing holds up any
+-- more. A lease may expire without any operation that passes it on, and only this sweep notices that.
+--
+-- Locks: dead instances that no other transaction has locked, then as `take_over_attempts`. The repair waits for no
+-- lock.
 create or replace function belfry.rescue_runs(
   run_limit integer, out rescued integer, out lost integer, out hints belfry.hint[]
 ) language plpgsql as $$
@@ -29,8 +31,8 @@ begin
   hints := hints || belfry.repair(run_limit, now_us);
 end $$;
 
--- Names that something waits for, each once, by stepping from one to the next instead of reading all that wait. Where
--- there are too many, it is others each time: one that could go on must not be left out for ever behind some that cannot.
+-- Names that have waiters, each once. Steps from one name to the next, instead of reading all waiters. If there are
+-- more than `up_to`, the choice is random, so that names which cannot go on do not keep the others out for ever.
 create or replace function belfry.waited_for_names(up_to integer) returns text[] language plpgsql as $$
 begin
   return array(
@@ -46,7 +48,7 @@ begin
     order by random() limit up_to);
 end $$;
 
--- The queues of runs that wait for a key, or for others of their schedule.
+-- The queues in which runs wait: the names of keys, or the schedules whose runs wait for each other.
 create or replace function belfry.waiting_queues(awaited belfry.wait_reason) returns setof text language plpgsql as $$
 begin
   return query
@@ -63,7 +65,8 @@ begin
   select q.name from queues q where q.name is not null;
 end $$;
 
--- Whether a name could go on: a permit is free for the oldest that waits. To look costs less than to lock.
+-- Whether the oldest waiter of a name could get a permit. Checked before the name is locked, because reading is
+-- cheaper.
 create or replace function belfry.could_go_on(lock_name text, now_ms bigint) returns boolean language plpgsql as $$
 begin
   return coalesce(belfry.live_holders(lock_name, now_ms) < greatest(
@@ -71,7 +74,8 @@ begin
     (belfry.oldest_waiting_for_key(lock_name)).key_limit), false);
 end $$;
 
--- Lets names and schedules go on that nothing holds up. Another transaction that has one locked sees to it itself.
+-- Passes on names and schedules whose waiters nothing holds up. If another transaction has locked one, that transaction
+-- passes it on itself.
 create or replace function belfry.repair(up_to integer, now_us bigint) returns belfry.hint[] language plpgsql as $$
 declare
   hints belfry.hint[] := array[]::belfry.hint[];

@@ -1,5 +1,6 @@
--- Makes a failed, cancelled or skipped run ready again, unless another run has its dedupe key by now.
--- Locks: the run, its dedupe key. Reply lost: the caller decides.
+-- Makes a failed, cancelled or skipped run ready again. Refused if another run has taken its dedupe key since.
+-- Locks: the run, its dedupe key.
+-- Reply lost: the caller decides.
 create or replace function belfry.retry_run(run_id bigint, run_mark bigint, out outcome text) language plpgsql as $$
 declare
   now_ms bigint;

@@ -1,4 +1,4 @@
-/** Runs as rows: the one place that knows their columns, and how values of a run are written and read. */
+/** Runs as rows: the only module that knows their columns, and how values of a run are encoded and decoded. */
 import type { Json } from '../../../core/checks/json.js'
 import type { ErrorRecord } from '../../../core/errors.js'
 import type { SkipReason } from '../../../core/policies.js'
@@ -20,7 +20,7 @@ export const mark = {
   select: (column: string) => `pg_catalog.lpad(pg_catalog.to_hex(${column}), 12, '0')`,
 }
 
-/** Columns that members of a run are made of. */
+/** Columns from which members of a run are composed. */
 const parts = columnsOf({
   id: integer,
   mark,
@@ -32,7 +32,7 @@ const parts = columnsOf({
   result: optional(stored),
 })
 
-/** Columns that are members of a run. */
+/** Columns that are members of a run as they are. */
 const members = columnsOf(
   {
     origin: word<Origin>(),
@@ -62,18 +62,18 @@ const members = columnsOf(
   parts.width,
 )
 
-/** What others see of a run. */
+/** A run as callers of the store see it. */
 export const runCodec: RowCodec<Run> = {
   select: (alias) => `${parts.select(alias)}, ${members.select(alias)}`,
   read: (row) => {
     const { id, mark: digits, target, options, key, keyLimit = 1, keyWhenBusy = 'wait', result } = parts.read(row)
     const run = members.read(row)
-    // A copy of so many members by `...` would take longer than all the reading.
+    // Copying so many members by `...` would take longer than decoding the row.
     return Object.assign(
       run,
       { id: runId(id, digits), target: targetOf(target, options ?? null) },
       key === undefined ? {} : { key: { name: key, limit: keyLimit, whenBusy: keyWhenBusy } },
-      // What a transaction committed shows when the run has ended.
+      // The result that a handler's transaction has committed is hidden until the run has ended.
       result === undefined || run.state !== 'succeeded' ? {} : { result },
     )
   },
@@ -85,7 +85,7 @@ interface ToldSkip extends Pick<SkippedRun, 'id' | 'origin' | 'reason'> {
   readonly tick: number | null
 }
 
-/** As `belfry.skipped_run` tells it. */
+/** Decodes the JSON that `belfry.skipped_run` returns. */
 export function toSkipped(told: string): SkippedRun {
   const { target, schedule, tick, ...run } = JSON.parse(told) as ToldSkip
   return {
@@ -95,13 +95,13 @@ export function toSkipped(told: string): SkippedRun {
   }
 }
 
-/** The key as its columns. */
+/** The columns of a key. */
 export function keyColumns(key: RunKey | 'unstamped' | undefined) {
   if (key === undefined || key === 'unstamped') return {}
   return { key: key.name, key_limit: key.limit, key_when_busy: key.whenBusy }
 }
 
-/** New runs, as `belfry.new_run`. */
+/** Rows of `belfry.new_run`. */
 export const newRuns = listOf('new_run', (run: NewRun) => ({
   target: targetName(run.target),
   options: targetOptions(run.target),
@@ -122,7 +122,7 @@ export const newRuns = listOf('new_run', (run: NewRun) => ({
   overlap: run.overlap ?? 'allow',
 }))
 
-/** How attempts ended, as `belfry.settlement`. */
+/** Rows of `belfry.settlement`. */
 export const settlementRows = listOf('settlement', ({ run, token, outcome }: Settlement) => ({
   run: runNumber(run),
   token,
@@ -132,13 +132,16 @@ export const settlementRows = listOf('settlement', ({ run, token, outcome }: Set
   delay_ms: outcome.kind === 'retry' ? Math.ceil(outcome.delayMs) : 0,
 }))
 
-/** Keys of runs, as `belfry.stamp`. */
+/** Rows of `belfry.stamp`. */
 export const stampRows = listOf('stamp', ({ run, key }: Stamp) => {
   const name = readRunId(run)
   return { run: name?.number, mark: name === undefined ? undefined : mark.encode(name.mark), ...keyColumns(key) }
 })
 
-/** A schedule's unfinished runs, of the text that a plan is compared with before it is written: `[["ready",false,7]]`. */
+/**
+ * Decodes `belfry.unfinished_text`, the unfinished runs of a schedule. In `[["ready",false,7]]`, a run is ready, has
+ * not started, and is the tick of instant 7.
+ */
 export function toUnfinished(text: string | undefined): Unfinished[] {
   if (text === undefined) return []
   return (JSON.parse(text) as [Unfinished['state'], boolean, number | null][]).map(([state, started, tick]) => ({

@@ -1,11 +1,12 @@
--- Ends attempts. Returns the places of those that are settled; the others are stale, and nothing of them is changed.
+-- Ends attempts. Returns the positions of the settlements that are settled, from 1; the others are stale, and change
+-- nothing.
 --
--- What most of them come to (they succeed, without key or dedupe key) is done for all at once, the rest one by one, in the
--- order of their runs.
+-- Successes of runs without key and dedupe key, the most frequent case, are written all at once. All other settlements
+-- are applied one by one, in order of run.
 --
 -- Locks: the keys by name, the runs by id, their dedupe keys.
--- Crash before the commit: nothing happened, the lease runs out, another instance takes over.
--- Reply lost: the caller repeats; a run whose settled token is the given one answers as settled again.
+-- Crash before the commit: nothing has happened. The lease expires, and another instance takes the runs over.
+-- Reply lost: the caller repeats. A run whose settled token is the given one counts as settled again.
 create or replace function belfry.settle_runs(
   settlements belfry.settlement[], out settled integer[], out hints belfry.hint[]
 ) language plpgsql as $$
@@ -13,7 +14,7 @@ declare
   now_us bigint := belfry.now_us();
   run_ids bigint[] := array(select s.run from unnest(settlements) s);
   keys text[] := array(select r.key from belfry.runs r where r.id = any (run_ids) and r.key is not null);
-  -- Those that something was done about: a stale attempt passes nothing on.
+  -- The keys and schedules of attempts that were settled here. A stale attempt frees nothing.
   freed_keys text[] := array[]::text[];
   freed_schedules text[] := array[]::text[];
   done record;
@@ -25,7 +26,8 @@ begin
   perform belfry.lock_names(keys);
   perform 1 from belfry.runs r where r.id = any (run_ids) order by r.id for update;
   perform belfry.lock_dedupes(run_ids);
-  -- The locks may have been waited for. A run must not look as if it had ended while it still held its key.
+  -- The clock is read again, because this transaction may have waited for the locks: no run may have a `finished_at` at
+  -- which it still held its key.
   now_us := belfry.now_us();
   select * into done from belfry.succeed_runs(settlements, now_us / 1000);
   settled := done.settled;
@@ -45,7 +47,7 @@ begin
         settled := settled || given.place::integer;
         continue;
       end if;
-      -- A lease that ran out counts as held until another holder took it.
+      -- An expired lease still belongs to its attempt until another holder takes it.
       continue when attempt.state <> 'running' or attempt.token <> given.token
         or (attempt.key is not null and not exists (select 1 from belfry.leases l where l.run = attempt.id));
       settled := settled || given.place::integer;

@@ -27,7 +27,9 @@ export async function settleRuns(db: Database, settlements: readonly Settlement[
   return results
 }
 
-/** In the order in which runs are locked; those of one run stay in their own. */
+/**
+ * Sorts settlements by run number, the order in which runs are locked. Settlements of the same run keep their order.
+ */
 function inOrder(settlements: readonly Settlement[]) {
   return settlements
     .map((settlement, at) => ({ settlement, at, number: runNumber(settlement.run) }))

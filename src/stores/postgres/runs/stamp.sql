@@ -1,5 +1,5 @@
--- Gives runs that wait for a stamp their key, or none. Locks: the keys' names if they are new; the runs by id; the queues of
--- those that wait for others of their schedule.
+-- Gives runs that wait for a stamp their key, or none if the job is not exclusive.
+-- Locks: the names of new keys; the runs by id; the overlap queues of runs that wait for others of their schedule.
 create or replace function belfry.stamp_runs(stamps belfry.stamp[]) returns void language plpgsql as $$
 declare
   run_ids bigint[] := array(

@@ -1,13 +1,13 @@
--- The only place where a run changes its state. Each step expects the run's row to be locked, and for a run that may end
--- its dedupe key.
+-- The only place where a run changes its state. Each function expects the caller to have locked the run's row and, if
+-- the run may end, its dedupe key.
 --
 --     waiting ⇄ ready → running → succeeded | failed | cancelled
 --     waiting | ready → skipped | cancelled
 --     running → ready                        retry, takeover, release at stop
---     ready → failed                         its instances died with it too often
+--     running → failed                       also as LOST: too many of its instances died with it
 --     failed | cancelled | skipped → ready   retried by hand
 
--- Puts a waiting run where claims look for it. One without its key waits for that first.
+-- Makes a waiting run ready, so that claims find it. A run that has no stamp yet waits for that next.
 create or replace function belfry.make_ready(run belfry.runs) returns void language plpgsql as $$
 begin
   update belfry.runs r
@@ -22,7 +22,8 @@ begin
   update belfry.runs r set state = 'waiting', waits_for = 'key', engaged = true where r.id = any (run_ids);
 end $$;
 
--- Starts runs: each has a token that is higher than that of its last attempt, than the caller's floor, and the time.
+-- Starts runs. Each gets a token that is higher than its last one, and at least `least_token` and the time in
+-- microseconds.
 create or replace function belfry.start_runs(
   run_ids bigint[], instance_id text, claim_number bigint, least_token bigint, now_us bigint
 ) returns void language plpgsql as $$
@@ -34,8 +35,8 @@ begin
   where r.id = any (run_ids);
 end $$;
 
--- Ends a run: its key is freed, and it stays in the history or not. What a kept run would say, the skips say instead.
--- `failures`, `settled_token`: as in the given run.
+-- Ends a run: frees its key and its dedupe key, and keeps or deletes its row. If the row of a skipped tick is deleted,
+-- a row of `skips` records the skip instead. `failures` and `settled_token` are written as they are in `run`.
 create or replace function belfry.end_run(
   run belfry.runs, final_state belfry.run_state, now_ms bigint, why belfry.skip_reason default null,
   error_text text default null, result_text text default null
@@ -66,10 +67,12 @@ begin
   end if;
 end $$;
 
--- The same for many at once that succeed, have no key and no dedupe key, and are still running with their token. Returns
--- the places of those that it ended, and their schedules. With one run at a time `npm run bench -- runs` drains a fraction.
--- The settlements are sorted by run, so the one of a run is found by `width_bucket`, which searches a sorted list. The state
--- is compared as text, so that Postgres finds the runs by their ids, and not among all that are running.
+-- `end_run` for many runs at once, if they succeed, have no key and no dedupe key, and are still running with the given
+-- token. Returns the positions of the settlements that it applied, and the runs' schedules. With a loop over runs, `npm
+-- run bench -- runs` drains only a fraction as many.
+--
+-- The settlements are sorted by run, so `width_bucket`, a binary search, finds the one of each run. The state is
+-- compared as text, so that Postgres finds the runs by their ids, and not by the index of running runs.
 create or replace function belfry.succeed_runs(
   settlements belfry.settlement[], now_ms bigint, out settled integer[], out schedules text[]
 ) language plpgsql as $$
@@ -103,7 +106,7 @@ begin
       and tokens[width_bucket(s.run, run_ids)] = s.token);
 end $$;
 
--- A running run becomes ready again, now or later.
+-- Makes a running run ready again at an instant, now or later.
 create or replace function belfry.give_back(run belfry.runs, ready_again_at bigint) returns void language plpgsql as $$
 begin
   if run.key is not null then
@@ -115,12 +118,13 @@ begin
   where r.id = run.id;
 end $$;
 
--- Whether the transaction of a run's handler has committed: then the run has succeeded, however its attempt ends.
+-- Whether the transaction of the run's handler has committed. If so, the run has succeeded, however its attempt ends.
 create or replace function belfry.has_committed(run belfry.runs) returns boolean language sql immutable
   as $$ select run.state = 'running' and run.settled_token is not distinct from run.token $$;
 
--- Takes a run from its instance: its token settles no more, and it is ready for another. `instance_died` counts as a
--- takeover. Answers 'ready', 'ended', or 'lost' for a run whose instances died with it too often.
+-- Takes a run from its instance: the attempt's token can no longer settle it, and another instance can claim it. With
+-- `instance_died` this counts as a takeover. Returns 'ready', 'ended', or 'lost' if too many instances have died with
+-- the run.
 create or replace function belfry.take_over(run belfry.runs, now_ms bigint, instance_died boolean) returns text
 language plpgsql as $$
 declare
@@ -146,7 +150,7 @@ begin
   return 'ready';
 end $$;
 
--- Makes a run that failed, was cancelled or was skipped ready again, with all its attempts ahead.
+-- Makes a failed, cancelled or skipped run ready again. Its failures and takeovers count from 0.
 create or replace function belfry.make_ready_again(run belfry.runs, now_ms bigint) returns void language plpgsql as $$
 begin
   update belfry.runs r
@@ -157,7 +161,7 @@ begin
   where r.id = run.id;
 end $$;
 
--- Gives a run its key; if it waited for that alone, it is ready.
+-- Gives a run its key. If the run waited only for that, it becomes ready.
 create or replace function belfry.stamp_run(given belfry.stamp) returns void language plpgsql as $$
 begin
   update belfry.runs r
@@ -167,8 +171,9 @@ begin
   where r.id = given.run;
 end $$;
 
--- The unfinished runs of a schedule make way: running ones are asked to cancel, those between attempts are cancelled, and
--- those that never began are skipped. All of them are locked already, but for what came in between.
+-- Makes way for a new run of a schedule: its running runs are asked to cancel, those between two attempts are
+-- cancelled, and those that never began are skipped. The caller has locked most of them already; if another transaction
+-- has locked one that appeared since, the operation is tried again.
 create or replace function belfry.make_way(
   schedule_id text, now_ms bigint, out keys text[], out hints belfry.hint[]
 ) language plpgsql as $$
@@ -195,8 +200,9 @@ begin
   end loop;
 end $$;
 
--- Takes runs from an instance that no longer has them. They were picked before their keys could be locked; one that has
--- ended since, or begun again elsewhere, is told by its token. Locks: the keys by name, the runs by id, dedupe keys.
+-- Takes attempts over from an instance that no longer has them. They were selected before their keys were locked, so a
+-- run may have ended or been started elsewhere since: its state or its token then differs, and it is left alone.
+-- Locks: the keys by name, the runs by id, their dedupe keys.
 create or replace function belfry.take_over_attempts(
   attempts belfry.attempt[], instance_died boolean, now_us bigint,
   out rescued integer, out lost integer, out hints belfry.hint[]
