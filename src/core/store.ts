@@ -125,7 +125,7 @@ export interface ScheduleStore {
   list(query: ScheduleQuery): Promise<Page<Schedule>>
   /** How many schedules have ids with a prefix. Counting stops at the limit. */
   count(query: CountQuery): Promise<number>
-  /** Takes unclaimed ticks back, cancels runs between attempts, and deletes the schedule. */
+  /** Deletes schedules. Their unclaimed ticks are taken back, and their runs between two attempts are cancelled. */
   remove(ids: readonly string[], ifVersion?: number): Promise<readonly RemoveResult[]>
   /**
    * Puts some schedules and removes others, in one transaction where the store has transactions. Other stores decide all
@@ -196,7 +196,7 @@ export interface AdvanceResult {
   readonly skipped: number
   /** The earliest remaining `dueAt`; absent when no schedule is active. */
   readonly nextDueAt?: number
-  /** Why a part of the store could not be used. The rest of the result is of the other parts. */
+  /** The error of a part of the store that could not be used. The rest of the result covers the other parts. */
   readonly damage?: Error
 }
 
@@ -204,17 +204,19 @@ export interface AdvanceResult {
 
 export interface RunStore {
   /**
-   * Creates runs, all or none. A run that its key refuses has an outcome and is no error. Returns one result per run,
-   * in order. With `tx`, the caller's transaction on the same database, the runs become visible when it commits.
+   * Creates runs, all or none. A run that its dedupe key or exclusive key refuses is an outcome, not an error. Returns
+   * one result per run, in order. With `tx`, the caller's transaction on the same database, the runs become visible
+   * when it commits.
    */
   enqueue(runs: readonly NewRun[], tx?: unknown): Promise<readonly EnqueueResult[]>
   /**
    * Starts runs that are ready: highest priority first, then the oldest `readyAt`, then the oldest run.
    *
-   * A first attempt past its `startBy` is skipped, as `deadline` or `missed` by what set it. A first attempt that meets a busy key is skipped as `busy`
-   * or waits, by the key's `whenBusy`. A keyed run never starts before an older due run of the same key. A started run has a
-   * new token by `nextToken` and, if it has a key, a lease under the key's name with that token. Nothing starts while the
-   * store is frozen, or for an instance whose lease has expired.
+   * A first attempt past its `startBy` is skipped: as `deadline` if the schedule's deadline set that instant, as
+   * `missed` if the missed policy did. A first attempt that meets a busy key is skipped as `busy` or waits, by the
+   * key's `whenBusy`. A keyed run never starts before an older due run of the same key. A started run has a new token
+   * by `nextToken` and, if it has a key, a lease under the key's name with that token. Nothing starts while the store
+   * is frozen, or for an instance whose lease has expired.
    */
   claim(request: ClaimRequest): Promise<ClaimResult>
   /**
@@ -315,7 +317,7 @@ export interface ClaimResult {
   readonly skipped: readonly SkippedRun[]
   /** The earliest `readyAt` in the future among the requested jobs and sinks; absent when there is none. */
   readonly nextReadyAt?: number
-  /** Why a part of the store could not be used. The rest of the result is of the other parts. */
+  /** The error of a part of the store that could not be used. The rest of the result covers the other parts. */
   readonly damage?: Error
 }
 
@@ -435,7 +437,7 @@ export interface InstanceStore {
   jobs(): Promise<readonly JobInfo[]>
   /** The sets of schedules that instances of an app declare. */
   declarations(app: string): Promise<readonly DeclaredSet[]>
-  /** Records a set of declarations. `firstSeenAt` is that of the first call. */
+  /** Records a set of declarations. A repeated call keeps `firstSeenAt`. */
   declare(app: string, set: Pick<DeclaredSet, 'hash' | 'release' | 'schedules'>): Promise<void>
 }
 

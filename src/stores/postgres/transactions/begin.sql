@@ -1,6 +1,7 @@
--- Begins a handler's transaction, if the attempt :token still has the run :run, and with it the run's key.
+-- Begins a handler's transaction. Returns whether the attempt :token still has the run :run, and with it the run's key.
 --
--- A process that is stopped in its callback must not hold rows: the server ends a transaction that is idle for 15 s.
+-- The server ends the transaction when it is idle for 15 s, so that a process which is stopped in its callback holds no
+-- rows.
 begin isolation level read committed;
 set local idle_in_transaction_session_timeout = 15000;
 select opened.number, opened.process, run.id is not null as is_current,

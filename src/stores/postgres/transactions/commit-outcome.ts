@@ -1,12 +1,12 @@
 /**
- * The outcome of a commit whose reply was lost, asked over another connection until it is known.
+ * Finds out the outcome of a commit whose reply was lost. Asks over another connection until the outcome is known.
  *
- * - The server knows the transaction's number. While the transaction is in progress it may still commit, so nothing can be
- *   said yet.
- * - Afterwards the run decides: it carries the attempt's mark, or not. The number alone proves nothing, because after a
- *   failover the new primary may have given it to another transaction.
- * - A commit that never reached the server leaves its backend idle inside the transaction. It is ended after a second of
- *   that, instead of when its idle timeout is over.
+ * - The server knows the transaction's number. While the transaction is in progress it may still commit, so its outcome
+ *   is unknown.
+ * - After that, the run tells: it carries the attempt's mark, or not. The status of the number alone proves nothing,
+ *   because after a failover the new primary may have given the number to another transaction.
+ * - If the commit never reached the server, its backend stays idle inside the transaction. Such a backend is ended
+ *   after one second, instead of by its idle timeout.
  */
 import { sleep } from '../../../core/clock.js'
 import { failure } from '../../../core/errors.js'
@@ -21,13 +21,13 @@ export interface OpenTransaction {
 
 export type CommitOutcome = 'committed' | 'rolled back' | 'stale'
 
-/** How long to ask a server that gives no answer. */
+/** How long to ask for the outcome. */
 const PATIENCE_MS = 30_000
 const MAX_WAIT_MS = 500
-/** A backend that stays idle for this long never got the commit. */
+/** A backend that stays idle for this long never received the commit. */
 const IDLE_MS = 1_000
 
-/** Throws when the outcome stays unknown: the settlement of the run then finds it. */
+/** Throws if the outcome stays unknown. The settlement of the run then finds it by the mark. */
 export async function commitOutcome(
   db: Database,
   transaction: OpenTransaction,
@@ -50,7 +50,10 @@ export async function commitOutcome(
   )
 }
 
-/** Returns what ends the backend once it has been idle for long enough, in several looks. */
+/**
+ * Returns a function to call repeatedly. It ends the backend once several calls have found it idle, for `IDLE_MS`
+ * altogether.
+ */
 function idleEnder(db: Database, backend: TransactionBackend): () => Promise<void> {
   let idle = { state: '', since: 0 }
   return async () => {
@@ -68,13 +71,13 @@ async function ask(db: Database, { run, token, backend }: OpenTransaction): Prom
   const status = await statusOf(db, backend.xid)
   if (status === 'in progress') return undefined
   const [row] = await db.read(MARK, [run, token])
-  // A run whose history is not kept is deleted when it ends: by this commit, or by a successor.
+  // A run whose history is not kept is deleted when it ends: by this commit, or by a later attempt.
   if (row === undefined) return status === 'committed' ? 'committed' : 'stale'
   if (row[0] === 't') return 'committed'
   return row[1] === 't' ? 'rolled back' : 'stale'
 }
 
-/** Null for a number that the server has not reached: after a failover, it never heard of the transaction. */
+/** Returns null if the server has not reached this number: it is a new primary that never received the transaction. */
 async function statusOf(db: Database, xid: string): Promise<string | null> {
   try {
     const [row] = await db.read(STATUS, [xid])

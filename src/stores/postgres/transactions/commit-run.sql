@@ -1,7 +1,7 @@
 -- The last statement of a handler's transaction: marks the run with the attempt's token, or fails.
 --
--- A takeover takes the run and its lease away only while it has the run's row locked. So one of the two comes first, and the
--- lease is read when the row is locked.
+-- A takeover locks the run's row before it takes the run and its lease away, and so does this function. So one happens
+-- after the other. The lease is read only after the row is locked.
 create or replace function belfry.commit_run(
   run_id bigint, attempt_token bigint, transaction_number text, result_text text
 ) returns void language plpgsql as $$

@@ -1,6 +1,6 @@
--- Creates runs inside the caller's own transaction, if the statement before this one had the same transaction number: over
--- a pool, or outside of a transaction, each statement has another. The hint is sent with the commit, when the runs can be
--- seen. Its sender is '-', so that the calling process does not ignore it as its own.
+-- Creates runs inside the caller's own transaction. Creates nothing if the statement before this one had another
+-- transaction number: over a pool, or outside of a transaction, each statement has its own. The hint is sent with the
+-- commit, when the runs become visible. Its sender is '-', so that the calling process does not ignore it as its own.
 create or replace function belfry.enqueue_runs_inside(transaction_number text, channel text, runs_json json)
 returns table (outcome text, run text) language plpgsql as $$
 declare
@@ -10,7 +10,8 @@ begin
     return query select 'outside', null::text;
     return;
   end if;
-  -- A run that is checked against others must see what they committed while it waited for their locks.
+  -- A run that is checked against other runs must see what their transactions committed while this one waited for their
+  -- locks. Only read committed shows that.
   if current_setting('transaction_isolation') not in ('read committed', 'read uncommitted')
     and (select bool_or(n.check_key or n.overlap <> 'allow') from unnest(new_runs) n) then
     return query select 'isolated', null::text;

@@ -64,10 +64,10 @@ function refused(why: string, cause?: unknown) {
   return failure('OPTION_INVALID', `enqueue: ${why}`, cause === undefined ? {} : { cause })
 }
 
-/** No such schema, table or function. */
+/** SQLSTATEs: no such schema, table or function. */
 const MISSING: ReadonlySet<string> = new Set(['3F000', '42P01', '42883'])
 
-/** The error of the driver, which libraries wrap. */
+/** The error of the driver. Other libraries wrap it in errors of their own, as the `cause`. */
 function driverError(error: unknown): unknown {
   let root = error
   for (let depth = 0; depth < 5 && sqlState(root) === undefined; depth += 1) {

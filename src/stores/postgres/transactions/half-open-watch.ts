@@ -1,12 +1,11 @@
 /**
- * Notices a half-open connection on which statements may take any time. A handler's statement may run for an hour, so it
- * has no limit of its own. Instead, when an answer is missing for a while, the server is asked over another connection
- * what the backend does:
+ * Detects a half-open connection whose statements have no time limit: a handler's statement may run for an hour. When
+ * an answer is missing for a while, this asks the server, over another connection, what the backend is doing:
  *
- * - It works on the statement: wait on, and ask again later.
- * - It does not, because it has answered, never got the statement, or is gone: the answer may be on its way, so it is asked
- *   once more, half a second later. If the backend has not changed and the answer is still missing, the network has
- *   swallowed the statement or its answer.
+ * - The backend is executing the statement: keep waiting, and ask again later.
+ * - It is not, because it has answered, never received the statement, or has ended. The answer may still be on its way,
+ *   so the server is asked once more, half a second later. If the backend's state is the same and the answer is still
+ *   missing, the network has swallowed the statement or its answer.
  */
 import type { Clock } from '../../../core/clock.js'
 
@@ -14,19 +13,19 @@ export interface HalfOpenWatchOptions {
   readonly clock: Clock
   /** How long an answer may be missing before the server is asked. */
   readonly limitMs: () => number
-  /** The backend's state; undefined while it works on the statement. */
+  /** Returns the backend's state; undefined while it is executing the statement. */
   readonly look: () => Promise<string | undefined>
-  /** Called at most once. */
+  /** Called at most once, when the connection is half-open. */
   readonly onSilent: () => void
 }
 
-/** Long enough for an answer on its way, and short beside any lease. */
+/** Long enough for an answer that is on its way, and short compared with any lease. */
 const LOOK_AGAIN_MS = 500
 
 export class HalfOpenWatch {
   readonly #options: HalfOpenWatchOptions
   #inFlight = 0
-  /** Counts statements, answers and the end, each of which makes an earlier look meaningless. */
+  /** Counts statements, answers and the end. Each of these invalidates a look that began before it. */
   #events = 0
   #seen: string | undefined
   #cancel = () => {}
@@ -35,7 +34,7 @@ export class HalfOpenWatch {
     this.#options = options
   }
 
-  /** Watches until the answer is there. */
+  /** Watches until the answer has arrived. */
   during<Answer>(answer: Promise<Answer>): Promise<Answer> {
     return answer.finally(this.sent())
   }
@@ -69,7 +68,7 @@ export class HalfOpenWatch {
   async #look(): Promise<void> {
     const events = this.#events
     const { look, limitMs, onSilent } = this.#options
-    // A server that cannot be asked proves nothing: if that lasts, the lease runs out.
+    // A failed look proves nothing. If the server stays unreachable, the lease expires.
     const seen = await look().catch(() => undefined)
     if (events !== this.#events) return
     if (seen !== undefined && seen === this.#seen) {

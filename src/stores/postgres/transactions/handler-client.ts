@@ -1,10 +1,10 @@
 /**
- * `tx`, which the callback of `transaction()` works with: the client of its transaction, guarded.
+ * The `tx` that the callback of `transaction()` gets: a guarded client of its transaction.
  *
- * - **`begin`, `commit` and `rollback` are refused** before they are sent. One that hides (in a procedure, say) shows when
- *   the commit is due, because the transaction's number has changed.
+ * - **`begin`, `commit` and `rollback` are refused** before they are sent. A hidden one (in a procedure, say) is
+ *   detected at the commit, because the transaction's number has changed.
  * - **After the callback has ended, every statement is refused**: the pool may have given the client to another caller.
- * - **`release` and `end` do nothing**: libraries call them on what they were given.
+ * - **`release` and `end` do nothing**: libraries call them on clients that they were given.
  */
 import { failure, quote } from '../../../core/errors.js'
 import type { PgClient, PgPool } from '../connection/driver.js'
@@ -24,7 +24,7 @@ export interface PostgresTransaction<Client = unknown, Pool = unknown> {
   readonly pool: Pool
 }
 
-/** What is used of a `TransactionConnection`. */
+/** The members of a `TransactionConnection` that are used here. */
 interface Connection {
   readonly client: PgClient
   readonly over: Promise<void>
@@ -35,7 +35,7 @@ interface Queryable {
   query(...args: readonly unknown[]): unknown
 }
 
-/** A consequence of an earlier statement that failed. */
+/** The SQLSTATE of a statement that fails only because an earlier one in its transaction has failed. */
 const IN_FAILED_TRANSACTION = '25P02'
 
 export class HandlerClient {
@@ -56,24 +56,24 @@ export class HandlerClient {
     }
   }
 
-  /** The error of the last statement that failed by itself. */
+  /** The error of the last statement that failed for a reason of its own. */
   get problem(): unknown {
     return this.#problem
   }
 
-  /** The callback has ended. */
+  /** Called when the callback has ended. */
   close(): void {
     this.#isOpen = false
   }
 
-  /** Takes all forms of `pg`: a text or an object, with a promise, a callback or a cursor for the answer. */
+  /** Takes all forms of a query that `pg` takes: a text or an object, answered by a promise, a callback or a cursor. */
   #query(args: readonly unknown[]): unknown {
     const refusal = this.#refusal(statementText(args[0]))
     const callback = args.at(-1)
     if (typeof callback !== 'function') {
       if (refusal !== undefined) return refuse(args[0], refusal)
       const answer = this.#client.query(...args)
-      // A cursor is not watched: it is answered when the callback reads it.
+      // A cursor is not watched, because it gets no answer before the callback reads from it.
       if (answer instanceof Promise) answer.catch(this.#note).finally(this.#connection.sent())
       return answer
     }
@@ -103,7 +103,7 @@ export class HandlerClient {
   }
 }
 
-/** As `pg` answers: a cursor, which has a `submit`, throws, and anything else rejects. */
+/** Refuses as `pg` would: throws for a query object with a `submit`, such as a cursor, and rejects otherwise. */
 function refuse(query: unknown, refusal: Error): Promise<never> {
   if (typeof (query as { readonly submit?: unknown } | null | undefined)?.submit === 'function') throw refusal
   return Promise.reject(refusal)

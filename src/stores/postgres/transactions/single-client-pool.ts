@@ -1,8 +1,8 @@
 /**
  * The client of a handler's transaction as a pool, for libraries that take a pool.
  *
- * The pool has one client: a library that connects has it until it releases it, and others wait. A transaction that a
- * library begins becomes a savepoint of the handler's:
+ * The pool has one client. A library that connects keeps it until it releases it, and other callers wait. A transaction
+ * that a library begins becomes a savepoint in the handler's transaction:
  *
  *     begin      savepoint belfry_1
  *     begin      savepoint belfry_2
@@ -19,10 +19,13 @@ const BEGIN = /^(?:begin(?: work| transaction)?|start transaction)$/i
 const COMMIT = /^(?:commit|end)(?: work| transaction)?$/i
 const ROLLBACK = /^(?:rollback|abort)(?: work| transaction)?$/i
 
-/** `over` resolves when the transaction's connection is lost or given back: then waiting callers go on, and fail. */
+/**
+ * `over` resolves when the transaction's connection is lost or given back. Waiting callers then go on, and their
+ * statements fail.
+ */
 export function singleClientPool(pool: PgPool, client: PgClient, send: Send, over: Promise<void>): PgPool {
   let last: Promise<void> = Promise.resolve()
-  /** Waits for the client. Returns what lets the next caller have it. */
+  /** Waits for the client. Returns a function that passes it to the next caller. */
   async function take(): Promise<() => void> {
     const before = last
     let release = () => {}
@@ -66,7 +69,7 @@ function savepointClient(client: PgClient, send: Send, onRelease: () => void): P
     return send(args)
   }
   function release(): void {
-    // A transaction that the library has not ended is rolled back, as by any pool.
+    // A transaction that the library has left open is rolled back.
     if (depth > 0) Promise.resolve(send(['rollback to savepoint belfry_1'])).catch(() => {})
     depth = 0
     onRelease()
@@ -74,7 +77,7 @@ function savepointClient(client: PgClient, send: Send, onRelease: () => void): P
   return withMembers(client, { query, release, end: async () => {} })
 }
 
-/** Answers by a callback, where the last argument is one. */
+/** Lets `query` also take a callback as its last argument. */
 function withCallback(query: (...args: readonly unknown[]) => Promise<unknown>) {
   return (...args: readonly unknown[]): unknown => {
     const callback = args.at(-1)
@@ -86,7 +89,7 @@ function withCallback(query: (...args: readonly unknown[]) => Promise<unknown>) 
   }
 }
 
-/** The same object, also to `instanceof`, with some of its members replaced. */
+/** The object with some of its members replaced. It passes `instanceof` like the original. */
 export function withMembers<Target extends object>(target: Target, members: Readonly<Record<string, unknown>>): Target {
   return new Proxy(target, {
     get(_, name) {

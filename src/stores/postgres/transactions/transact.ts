@@ -1,23 +1,25 @@
 /**
- * `transaction()`: a handler's own writes, and the fact that its run has succeeded, in one commit.
+ * `transaction()`: commits a handler's own writes together with the success of its run.
  *
- *     begin.sql        begins, and looks whether the attempt still has the run
+ *     begin.sql        begins, and checks whether the attempt still has the run
  *     the callback     writes what it wants over `tx`: a guarded client (`handler-client.ts`)
  *     commit-run.sql   locks the run's row and marks it with the attempt's token, or fails
  *     commit           travels in the same message as the mark
  *
- * The run goes on running until its handler returns, and keeps its key and its place in the schedule until then. Whatever
+ * The run stays running until its handler returns, and keeps its key and its place in the schedule until then. Whatever
  * ends a marked attempt ends its run as succeeded.
  *
  * What can go wrong, and what happens then:
- * - **The process is stopped past its lease**, at any point. Its successor has another token, so the mark finds no row and
- *   everything is rolled back: `stale`. Between the mark and the commit it cannot be stopped, because both are one message.
- * - **The process is stopped in its callback.** The server ends a transaction that is idle for 15 s, so its rows come free.
- * - **The reply to the commit is lost.** `commit-outcome.ts` asks the server, over another connection, what became of it.
- * - **The call is repeated** after it had committed: the mark is there, and the recorded result is the answer.
- * - **The connection is half-open.** `transaction-connection.ts` notices and closes it.
- * - **The attempt is lost, or fenced, while the callback runs.** The signal fires: the connection is closed, the statement
- *   that it waits for is ended, and the call rejects. A commit that is already under way is left to end.
+ * - **The process is stopped past its lease**, at any point. The run's next attempt has another token, so the mark
+ *   finds no row and everything is rolled back: `stale`. The process cannot be stopped between the mark and the commit,
+ *   because both are one message.
+ * - **The process is stopped in its callback.** The server ends a transaction that is idle for 15 s, which frees its
+ *   row locks.
+ * - **The reply to the commit is lost.** `commit-outcome.ts` asks the server for the outcome, over another connection.
+ * - **The call is repeated** after it had committed: the mark is found, and the recorded result is returned.
+ * - **The connection is half-open.** `transaction-connection.ts` detects that and closes it.
+ * - **The attempt is lost, or fenced, while the callback runs.** The signal fires: the connection is closed, its server
+ *   process is ended, and the call rejects. A commit that has already been sent may finish.
  */
 
 import { toJson } from '../../../core/checks/json.js'
@@ -45,7 +47,7 @@ interface Call {
   readonly token: number
   readonly work: Work
   readonly signal: AbortSignal | undefined
-  /** Lets the next handler have a connection. */
+  /** Lets the next handler take a connection. */
   readonly freeSlot: () => void
 }
 
@@ -60,7 +62,7 @@ export async function transactRun(
   const freeSlot = await slots.take(signal)
   const call: Call = { db, run, token, work, signal, freeSlot }
   try {
-    // Nothing has happened yet, so a connection that breaks is replaced.
+    // Nothing has been written yet, so if the connection breaks here, another one is tried.
     const { connection, row } = await db.attempt(() => begin(call))
     try {
       return await transactOn(connection, call, row)
@@ -90,7 +92,7 @@ async function transactOn(connection: TransactionConnection, call: Call, row: Ro
   try {
     return await workAndCommit(connection, client, call, { run: call.run, token: call.token, backend })
   } catch (error) {
-    // The callback knows only that its connection was closed; the connection knows why.
+    // The callback's error says only that the connection was closed; `connection.problem` says why.
     throw connection.problem ?? error
   } finally {
     client.close()
@@ -121,7 +123,7 @@ async function workAndCommit(
   throw storeError(reply.problem, db.schema)
 }
 
-/** Why the server refused to commit. What the user's own constraints say is left as it is. */
+/** Explains why the server refused to commit. An error of the user's own constraints is returned unchanged. */
 function explained(error: unknown, earlier: unknown): unknown {
   const state = sqlState(error)
   if (state === ENDED_ITSELF) {
@@ -141,6 +143,6 @@ function explained(error: unknown, earlier: unknown): unknown {
 }
 
 const IN_FAILED_TRANSACTION = '25P02'
-/** Raised by `commit-run.sql`. */
+/** SQLSTATEs that `commit-run.sql` raises. */
 const STALE = 'BF001'
 const ENDED_ITSELF = 'BF002'

@@ -1,6 +1,7 @@
 /**
- * The backend (server process) of a handler's transaction, observed over another connection. It has the transaction's
- * number only while that is open, so the answer is right through a pooler too, where a backend serves several clients.
+ * The backend (server process) of a handler's transaction, observed over another connection. A backend has the
+ * transaction's number only while the transaction is open. So the answer is right also through a pooler, where one
+ * backend serves several clients.
  */
 import type { Database } from '../connection/database.js'
 
@@ -11,9 +12,10 @@ export interface TransactionBackend {
 }
 
 /**
- * - `working`: on a statement, or the pool's role may not see its state, which proves nothing.
+ * - `working`: the backend is executing a statement. Also if the pool's role may not see the state, which proves
+ *   nothing.
  * - `over`: the transaction is not open any more.
- * - otherwise idle inside the transaction, since the instant that the text names.
+ * - any other text: the backend is idle inside the transaction, since the instant in the text.
  */
 export type BackendState = string
 
@@ -35,7 +37,9 @@ export function isWorking(state: BackendState): boolean {
   return state === WORKING
 }
 
-/** Only in that transaction: a pooler may have given the backend to another client by now. */
+/**
+ * Ends the backend only if that transaction is still open: a pooler may have given the backend to another client since.
+ */
 const END =
   'select pg_catalog.pg_terminate_backend(pid) from pg_catalog.pg_stat_activity where pid = $1 and backend_xid = pg_catalog.xid($2::text::xid8)'
 

@@ -1,13 +1,14 @@
 /**
- * A connection of the pool, held for one handler's transaction. However that ends, the pool gets the connection back
- * outside of any transaction, or closed.
+ * A connection of the pool, held for one handler's transaction. However the transaction ends, the pool gets the
+ * connection back outside of any transaction, or closed.
  *
- * Nothing is waited for without an end. `begin` and `rollback` have the limit of other statements. While statements of the
- * callback or the commit are in flight, a `HalfOpenWatch` asks the server, over another connection, whether it works on
- * them. When it does not, the network has swallowed something: the connection is closed here, and its backend ended there.
+ * Every wait has a limit. `begin` and `rollback` have the limit of other statements. While statements of the callback
+ * or the commit are in flight, a `HalfOpenWatch` asks the server, over another connection, whether it is executing
+ * them. If not, the network has swallowed a message: the connection is closed on this side, and its backend is ended.
  *
- * When the signal fires, an open transaction is abandoned: the connection is closed, and the statement that the server may
- * be working on ended. A commit in flight is left to end, but after the usual limit its connection is closed too.
+ * When the signal fires, an open transaction is abandoned: the connection is closed, and the backend that may be
+ * executing a statement is ended. A commit in flight may finish, but after the prompt limit its connection is closed,
+ * too.
  */
 import { failure } from '../../../core/errors.js'
 import { unlessAborted } from '../../../core/unless-aborted.js'
@@ -17,7 +18,7 @@ import { driven, sqlState } from '../connection/errors.js'
 import { HalfOpenWatch } from './half-open-watch.js'
 import { endBackend, isWorking, lookAtBackend, type TransactionBackend } from './transaction-backend.js'
 
-/** The commit was refused, or its outcome is unknown. */
+/** Why the commit did not succeed: it was refused, or its outcome is unknown. */
 export interface CommitFailure {
   readonly isRefused: boolean
   readonly problem: unknown
@@ -27,7 +28,7 @@ const IDLE_TOO_LONG = '25P03'
 
 export class TransactionConnection {
   readonly client: PgClient
-  /** Resolves when the connection is lost, or given back. */
+  /** Resolves when the connection is lost or given back. */
   readonly over: Promise<void>
   readonly #db: Database
   readonly #signal: AbortSignal | undefined
@@ -72,7 +73,7 @@ export class TransactionConnection {
     }
   }
 
-  /** Sends the first statements. When they fail, nothing has happened, and the connection is given back. */
+  /** Sends the first statements. If they fail, nothing has been written, and the connection is given back. */
   async begin(sql: string): Promise<readonly Row[]> {
     try {
       return await this.#db.sendOn(this.client, sql)
@@ -92,7 +93,7 @@ export class TransactionConnection {
     return this.#watch.sent()
   }
 
-  /** Sends the last statements. A connection whose commit has an unknown outcome is closed. */
+  /** Sends the last statements. If the outcome of the commit is unknown, the connection is closed. */
   async commit(sql: string): Promise<'committed' | CommitFailure> {
     if (this.#state !== 'open') {
       return { isRefused: false, problem: this.#silence ?? new Error('its connection was closed') }
@@ -109,7 +110,7 @@ export class TransactionConnection {
     }
   }
 
-  /** Why the connection was closed, where that is known. */
+  /** Why the connection was closed, if that is known. */
   get problem(): Error | undefined {
     if (this.#silence !== undefined) return this.#silence
     if (sqlState(this.#lost) !== IDLE_TOO_LONG) return undefined
@@ -120,7 +121,10 @@ export class TransactionConnection {
     )
   }
 
-  /** Rolls back what has not ended. A connection that cannot even do that is closed. */
+  /**
+   * Gives the connection back to the pool. A transaction that is still open is rolled back; if that fails, the
+   * connection is closed.
+   */
   async giveBack(): Promise<void> {
     if (this.#state === 'released') return
     if (this.#state === 'ended') return this.#release(false)
@@ -135,7 +139,7 @@ export class TransactionConnection {
     return this.#db.limitMs({ patience: 'prompt' })
   }
 
-  /** A connection that breaks between two statements tells it by this event only. */
+  /** A connection that breaks between two statements reports it only by this event. */
   readonly #onError = (error: Error): void => {
     this.#lost ??= error
     this.#end()
@@ -182,7 +186,10 @@ export class TransactionConnection {
   }
 }
 
-/** Any error of the server, but for those of a connection that ends: they may come after the commit. */
+/**
+ * Whether an error proves that nothing was committed. Every error of the server does, except those of a connection that
+ * ends (SQLSTATE 08… and 57P…), which may come after the commit.
+ */
 function provesNoCommit(error: unknown): boolean {
   const state = sqlState(error)
   return state !== undefined && !/^(08|57P)/.test(state)

@@ -1,14 +1,15 @@
 /**
- * How many handlers of this process may hold a connection at a time. Each transaction holds one until its callback
- * returns. If they held all of the pool, beats and settlements could not get through, and every lease would be lost.
+ * Limits how many handlers of this process hold a connection at a time. Each transaction holds one until its callback
+ * returns. If they held all connections of the pool, beats and settlements could not get through, and every lease would
+ * be lost.
  */
 import { failure } from '../../../core/errors.js'
 import { unlessAborted } from '../../../core/unless-aborted.js'
 import type { PgPool } from '../connection/driver.js'
 
-/** The size of a pool of `pg` that does not say otherwise. */
+/** The size of a `pg` pool without the option `max`. */
 const DEFAULT_POOL = 10
-/** Connections that are left to beats and settlements. */
+/** Connections that are kept free for beats and settlements. */
 const RESERVED = 2
 
 export class TransactionSlots {
@@ -20,7 +21,10 @@ export class TransactionSlots {
     this.#pool = pool
   }
 
-  /** Waits for a free slot, in turn. Returns what frees it, which may be called more than once. */
+  /**
+   * Waits for a free slot, first come, first served. Returns a function that frees the slot; only its first call
+   * counts.
+   */
   async take(signal: AbortSignal | undefined): Promise<() => void> {
     signal?.throwIfAborted()
     if (this.#taken < this.#limit()) this.#taken += 1
@@ -42,7 +46,7 @@ export class TransactionSlots {
       await unlessAborted(turn, signal)
     } catch (error) {
       const place = this.#waiting.indexOf(begin)
-      // The turn may have come in the moment of the abort.
+      // If this handler is no longer waiting, it was given a slot at the moment of the abort.
       if (place === -1) this.#free()
       else this.#waiting.splice(place, 1)
       throw error

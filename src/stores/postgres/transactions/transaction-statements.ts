@@ -1,6 +1,6 @@
 /**
- * Finds the statements of a text that begin or end a transaction, before the server sees them: behind comments (which may
- * be nested), after other statements, but not inside quotes.
+ * Finds the statements of a text that begin or end a transaction, before the text is sent: behind comments (which may
+ * be nested) and after other statements, but not inside quotes.
  *
  *     select 1; COMMIT -- done      ['COMMIT']
  *     select '; commit'             []
@@ -11,7 +11,7 @@ const WORDS = /\b(?:begin|start|commit|end|abort|prepare|rollback)\b/i
 const BEGINS_OR_ENDS =
   /^(?:begin|start\s+transaction|commit|end|abort|prepare\s+transaction|rollback)\b(?!\s+(?:(?:work|transaction)\s+)?to\b)/i
 
-/** Begins the body of a function in plain SQL, which contains statements that do not run now. */
+/** Begins the body of a function in plain SQL. Its statements are stored, and not executed now. */
 const BODY = /\bbegin\s+atomic\b/i
 
 export function transactionStatements(sql: string): string[] {
@@ -24,7 +24,7 @@ export function transactionStatements(sql: string): string[] {
     .filter((statement) => BEGINS_OR_ENDS.test(statement))
 }
 
-/** The statement that begins or ends a transaction, where the text holds nothing else. */
+/** If a text is a single statement that begins or ends a transaction, that statement; otherwise undefined. */
 export function onlyStatement(sql: string): string | undefined {
   const [statement, ...more] = transactionStatements(sql)
   if (statement === undefined || more.length > 0) return undefined
@@ -34,14 +34,17 @@ export function onlyStatement(sql: string): string | undefined {
   return text === statement ? statement : undefined
 }
 
-/** The text of a statement, in any form that `pg` takes. */
+/** The SQL text of a query, in any form that `pg` takes. */
 export function statementText(query: unknown): string {
   if (typeof query === 'string') return query
   const text = (query as { readonly text?: unknown } | null | undefined)?.text
   return typeof text === 'string' ? text : ''
 }
 
-/** The beginnings of comments and quotes of all kinds. A backslash escapes only in a quote that follows an `e`. */
+/**
+ * Matches line comments and quoted texts as a whole, and the beginnings of block comments and dollar quotes. A
+ * backslash escapes only in a quoted text that follows an `e`.
+ */
 const NO_SQL =
   /--[^\n\r]*|\/\*|(?<![\w$])e'(?:[^'\\]|\\[\s\S]|'')*'?|'(?:[^']|'')*'?|"(?:[^"]|"")*"?|(?<![\w$])\$(?:[a-z_\u0080-\uffff][\w\u0080-\uffff]*)?\$/giu
 

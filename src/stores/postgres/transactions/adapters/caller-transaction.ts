@@ -1,12 +1,12 @@
 /**
- * The caller's own transaction, as `enqueue(…, { tx })` takes it. A client of `pg` is one as it is; the adapters make one
- * of other libraries' transactions. Statements have parameters like `$1`.
+ * The caller's own transaction, as `enqueue(…, { tx })` takes it. A client of `pg` can be passed as it is; the adapters
+ * wrap transactions of other libraries. Statements have parameters like `$1`.
  */
 export interface CallerTransaction {
   query(sql: string, values: string[]): PromiseLike<{ readonly rows: readonly unknown[] }>
 }
 
-/** Libraries return the driver's result, which has `rows`, or the rows themselves. */
+/** Some libraries return the driver's result, which has `rows`; others return the rows themselves. */
 export function rowsIn(answer: unknown): { readonly rows: readonly unknown[] } {
   if (Array.isArray(answer)) return { rows: answer }
   const rows = (answer as { readonly rows?: unknown } | null | undefined)?.rows

@@ -11,7 +11,7 @@ interface CompiledQuery {
   readonly queryId: { readonly queryId: string }
 }
 
-/** What Belfry calls of a Kysely transaction. */
+/** The methods of a Kysely transaction that Belfry uses. */
 export interface KyselyTransaction {
   executeQuery(query: CompiledQuery): PromiseLike<{ readonly rows: readonly unknown[] }>
 }

@@ -1,6 +1,6 @@
 import { type CallerTransaction, rowsIn } from './caller-transaction.js'
 
-/** What Belfry calls of the client in Prisma's `$transaction`. */
+/** The methods of the client in Prisma's `$transaction` that Belfry uses. */
 export interface PrismaTransaction {
   $queryRawUnsafe(sql: string, ...values: string[]): PromiseLike<unknown>
 }
