@@ -26,6 +26,8 @@ const bundle = await rolldown({
 await bundle.write({
   dir: `${root}dist`,
   format: 'esm',
+  // The declarations have them.
+  comments: { jsdoc: false },
   preserveModules: true,
   preserveModulesRoot: 'src',
   // A function instead of a pattern: the pattern drops a text's extension, so that claim.sql and claim.ts would

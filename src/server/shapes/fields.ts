@@ -116,7 +116,7 @@ export const instantParameter: Preprocessed<typeof instant> = z
   .meta({ description: 'ISO 8601 text with an offset, or epoch milliseconds.' })
 
 /** `true` or `false` in a query. */
-export const flag = z.preprocess(
+export const flag: Preprocessed<z.ZodBoolean> = z.preprocess(
   (given) => (given === 'true' ? true : given === 'false' ? false : given),
   z.boolean({ error: 'it must be true or false' }),
 )
