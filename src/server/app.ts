@@ -7,6 +7,7 @@ import type { AuditTrail } from './audit/audit-trail.js'
 import { nothingAt, pathBelow } from './http/base-path.js'
 import { problem, problemReply, toProblem } from './http/problem.js'
 import { type Reply, toResponse } from './http/reply.js'
+import { requestIdHeader, requestIdOf } from './http/request-id.js'
 import { logRequest } from './http/request-log.js'
 import { mount, type ServerEnv, type ToHandler } from './http/route.js'
 import type { Operations } from './operations/operations.js'
@@ -63,6 +64,7 @@ function handlerMaker({ log, authorise }: ParsedServerOptions, { pass, passOpen 
   return (work, isOpen = false) =>
     async (c) => {
       const startedAt = systemClock.monotonic()
+      const requestId = requestIdOf(c)
       let reply: Reply
       try {
         checkUrl(c.req.url)
@@ -74,11 +76,12 @@ function handlerMaker({ log, authorise }: ParsedServerOptions, { pass, passOpen 
       } catch (error) {
         const found = toProblem(visibleError(c.get('caller'), error))
         if (found.code === 'INTERNAL') {
-          log.error({ method: c.req.method, path: c.req.path, err: errorRecord(error) }, 'a request failed')
+          log.error({ method: c.req.method, path: c.req.path, requestId, err: errorRecord(error) }, 'a request failed')
         }
-        reply = problemReply(found, new URL(c.req.url).pathname)
+        reply = problemReply(found, new URL(c.req.url).pathname, requestId)
       }
-      logRequest(log, systemClock, c, reply.status, startedAt)
+      reply = { ...reply, headers: { ...reply.headers, ...requestIdHeader(requestId) } }
+      logRequest(log, systemClock, c, { status: reply.status, startedAt, requestId })
       return toResponse(withCors(reply, c.req.raw, origins), c.env.info.secure)
     }
 }

@@ -267,3 +267,10 @@ describe('a refusal says what and where', () => {
 
 /** Names that only a program with the library knows. */
 const LIBRARY_CALL = /\w\(\)|\bDate\b|\bcreate(?:Belfry|Server)\b/
+
+it('is named by its id in the answer and in its problem', async () => {
+  const named = await ask('/v1/runs/none', { headers: { 'x-request-id': 'order-7' } })
+  expect([named.headers.get('x-request-id'), named.body.requestId]).toEqual(['order-7', 'order-7'])
+  const other = await ask('/v1/stats', { headers: { 'x-request-id': 'x'.repeat(129) } })
+  expect(other.headers.get('x-request-id')).toMatch(/^[0-9a-f-]{36}$/)
+})

@@ -73,7 +73,7 @@ const TITLES: Readonly<Record<number, string>> = {
   503: 'Not available',
 }
 
-export function problemReply(found: Problem, instance?: string): Reply {
+export function problemReply(found: Problem, instance?: string, requestId?: string): Reply {
   const { status, code, message, options } = found
   const { hint, errors, headers, members } = options
   const body = {
@@ -85,6 +85,7 @@ export function problemReply(found: Problem, instance?: string): Reply {
     ...(hint === undefined ? {} : { hint }),
     ...(errors === undefined ? {} : { errors }),
     ...(instance === undefined ? {} : { instance }),
+    ...(requestId === undefined ? {} : { requestId }),
     ...members,
   }
   return json(body, status, { 'content-type': 'application/problem+json', ...headers })

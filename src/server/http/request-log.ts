@@ -9,7 +9,18 @@ import type { ServerContext } from './route.js'
 const PROBES = /\/(healthz|readyz|metrics)$/
 const MAX_PATH = 500
 
-export function logRequest(log: Logger, clock: Clock, c: ServerContext, status: number, startedAt: number): void {
+interface Handled {
+  readonly status: number
+  readonly startedAt: number
+  readonly requestId: string
+}
+
+export function logRequest(
+  log: Logger,
+  clock: Clock,
+  c: ServerContext,
+  { status, startedAt, requestId }: Handled,
+): void {
   const level = status >= 500 ? 'warn' : PROBES.test(c.req.path) ? 'debug' : 'info'
   if (isSilent(log, level)) return
   const { info } = c.env
@@ -20,6 +31,7 @@ export function logRequest(log: Logger, clock: Clock, c: ServerContext, status: 
     path: redactedText(new URL(c.req.url).pathname.slice(0, MAX_PATH)),
     status,
     ms: Math.round((clock.monotonic() - startedAt) * 10) / 10,
+    requestId: redactedText(requestId),
     ...(caller === undefined ? {} : { caller: caller.name }),
     ...(info.remoteAddress === undefined ? {} : { address: info.remoteAddress }),
   }

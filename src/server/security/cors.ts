@@ -7,9 +7,9 @@
  */
 import type { Reply, ReplyHeaders } from '../http/reply.js'
 
-const EXPOSED = 'Belfry-API, ETag, Location, Retry-After, Idempotency-Replayed'
+const EXPOSED = 'Belfry-API, ETag, Location, Retry-After, Idempotency-Replayed, X-Request-Id'
 const METHODS = 'GET, HEAD, POST, PUT, PATCH, DELETE'
-const HEADERS = 'Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match, Last-Event-ID'
+const HEADERS = 'Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match, Last-Event-ID, X-Request-Id'
 /** How long a browser may remember the answer to a preflight. */
 const MAX_AGE_S = 600
 

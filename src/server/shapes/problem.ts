@@ -21,5 +21,6 @@ export const problemShape = z
       .optional()
       .meta({ description: 'What is wrong: a JSON pointer into the body, or the name of a parameter or header.' }),
     instance: z.string().optional(),
+    requestId: z.string().optional().meta({ description: 'As in the header X-Request-Id and in the log.' }),
   })
   .meta({ id: 'Problem' })
