@@ -1,6 +1,7 @@
 /** The stream of events. It reconnects after a lost connection, and resumes after the last event. */
 import type { ProcessEvent } from '../server/shapes/event.js'
 import type { RunSummary } from '../server/shapes/run.js'
+import { pause } from './pause.js'
 import type { Requests } from './request.js'
 import { ServiceError } from './service-error.js'
 
@@ -91,16 +92,4 @@ function eventOf(part: string): { readonly id?: string; readonly event: ServiceE
   const given: unknown = JSON.parse(data)
   const event = (type === 'run' ? { type, run: given } : { ...(given as object), type }) as ServiceEvent
   return id === undefined ? { event } : { id, event }
-}
-
-function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
-  return new Promise((resolve) => {
-    const end = () => {
-      clearTimeout(timer)
-      signal?.removeEventListener('abort', end)
-      resolve()
-    }
-    const timer = setTimeout(end, ms)
-    signal?.addEventListener('abort', end)
-  })
 }

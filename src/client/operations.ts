@@ -1,4 +1,5 @@
 import type { NewOperation, OperationResource } from '../server/shapes/operation.js'
+import { pause } from './pause.js'
 import { type Requests, segment } from './request.js'
 
 const ROOT = '/v1/operations'
@@ -42,18 +43,4 @@ export class OperationClient {
       signal?.throwIfAborted()
     }
   }
-}
-
-/** Ends early when the signal fires. */
-function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
-  return new Promise((resolve) => {
-    const end = () => {
-      clearTimeout(timer)
-      signal?.removeEventListener('abort', end)
-      resolve()
-    }
-    const timer = setTimeout(end, ms)
-    signal?.addEventListener('abort', end)
-    if (signal?.aborted) end()
-  })
 }

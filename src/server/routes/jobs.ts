@@ -14,6 +14,10 @@ import { jobResource } from '../shapes/store.js'
 import { answerEnqueued, enqueueDetail, isEnqueued } from './schedule-actions.js'
 
 const TAG = 'jobs'
+const ENQUEUE_ANSWERS = {
+  200: { description: 'The run has ended.', schema: enqueued, links: enqueuedLinks },
+  202: { description: 'The run has not ended, or another run has its key.', schema: enqueued, links: enqueuedLinks },
+}
 
 export function jobRoutes(belfry: Belfry): readonly Route[] {
   return [
@@ -37,14 +41,7 @@ export function jobRoutes(belfry: Belfry): readonly Route[] {
       summary: 'Enqueues a run of a job. An instance that has the job runs it.',
       body: newRun,
       optionalBody: true,
-      answers: {
-        200: { description: 'The run has ended.', schema: enqueued, links: enqueuedLinks },
-        202: {
-          description: 'The run has not ended, or another run has its key.',
-          schema: enqueued,
-          links: enqueuedLinks,
-        },
-      },
+      answers: ENQUEUE_ANSWERS,
       handle: async (c, { body, repeatable }) => {
         const job = c.req.param('name') ?? ''
         return enqueue(belfry, c, job, { job }, body, repeatable)
@@ -62,14 +59,7 @@ export function jobRoutes(belfry: Belfry): readonly Route[] {
       summary: 'Enqueues an event for a sink. An instance that has the sink delivers it.',
       body: newDelivery,
       optionalBody: true,
-      answers: {
-        200: { description: 'The run has ended.', schema: enqueued, links: enqueuedLinks },
-        202: {
-          description: 'The run has not ended, or another run has its key.',
-          schema: enqueued,
-          links: enqueuedLinks,
-        },
-      },
+      answers: ENQUEUE_ANSWERS,
       handle: async (c, { body: { toOptions, ...body }, repeatable }) => {
         const to = c.req.param('name') ?? ''
         const target = { to, ...(toOptions === undefined ? {} : { toOptions }) }
