@@ -2,9 +2,9 @@
 select * from belfry_schedules where id = :id;
 
 -- statement: listSchedules
--- A window of ids.
-select * from belfry_schedules where id > :after and id <= :upTo and id >= :prefix/* and conditions */
+-- A window of ids. SQLite seeks by one lower bound only and filters by any other, so there is one: :from.
+select * from belfry_schedules where id >= :from and id <> :after and id <= :upTo/* and conditions */
 order by id limit :limit;
 
 -- statement: windowEnd
-select id from belfry_schedules where id > :after and id >= :prefix and id <= :beyond order by id limit 1 offset :window;
+select id from belfry_schedules where id >= :from and id <> :after and id <= :beyond order by id limit 1 offset :window;

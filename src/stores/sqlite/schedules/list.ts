@@ -15,8 +15,8 @@ export function getSchedule(snapshot: Snapshot, id: string): Schedule | undefine
   return row === undefined ? undefined : toSchedule(row)
 }
 
-type Window = { after: string; upTo: string; prefix: string; limit: number }
-type End = { after: string; prefix: string; beyond: string; window: number }
+type Window = { from: string; after: string; upTo: string; limit: number }
+type End = { from: string; after: string; beyond: string; window: number }
 
 const listWindow = statement(source, 'listSchedules')
 const windowEnd = row<End, { id: string }>(source, 'windowEnd')
@@ -32,26 +32,21 @@ export async function listSchedules(file: SqliteFile, query: ScheduleQuery): Pro
   const select = rowsOf<Window & Given, ScheduleRow>(withConditions(listWindow, conditions))
   const items: Schedule[] = []
   const beyond = afterPrefix(prefix)
-  let after = query.after === undefined || textOrder(query.after, prefix) < 0 ? beforeAll(prefix) : query.after
+  let after = query.after ?? ''
   for (let looked = 0; items.length <= limit && textOrder(after, beyond) < 0; looked += WINDOW) {
-    const from = after
-    if (looked >= look) return { items, next: from }
+    if (looked >= look) return { items, next: after }
+    const bounds = { from: textOrder(after, prefix) < 0 ? prefix : after, after }
     const [upTo, rows] = await file.read((snapshot) => {
-      const window = { after: from, prefix, beyond, window: WINDOW }
-      const end = conditions.length === 0 ? beyond : (windowEnd(snapshot, window)?.id ?? beyond)
+      const end =
+        conditions.length === 0 ? beyond : (windowEnd(snapshot, { ...bounds, beyond, window: WINDOW })?.id ?? beyond)
       const missing = limit + 1 - items.length
-      return [end, select(snapshot, { ...given, after: from, upTo: end, prefix, limit: missing })] as const
+      return [end, select(snapshot, { ...given, ...bounds, upTo: end, limit: missing })] as const
     })
     items.push(...rows.map((row) => toSchedule(row)))
     after = upTo
     await file.breathe()
   }
   return items.length > limit ? { items: items.slice(0, limit), next: items[limit - 1]?.id ?? '' } : { items }
-}
-
-/** An id before all that start with the prefix, so that one equal to the prefix is listed, too. */
-function beforeAll(prefix: string): string {
-  return prefix === '' ? '' : prefix.slice(0, -1)
 }
 
 const STATES: Readonly<Record<ScheduleState, string>> = {
