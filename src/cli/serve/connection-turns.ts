@@ -15,7 +15,7 @@ const MAX_WAITING = 50
 export class ConnectionTurns {
   readonly #start: (response: Response) => void
   /** The requests of each connection: the first is being answered, the others wait. */
-  readonly #queues = new Map<Socket, Response[]>()
+  readonly #queues = new WeakMap<Socket, Response[]>()
 
   constructor(start: (response: Response) => void) {
     this.#start = start
@@ -24,28 +24,20 @@ export class ConnectionTurns {
   /** Starts the request now, or after those before it on its connection. */
   enter(response: Response): void {
     const { socket } = response.req
-    const queue = this.#queues.get(socket)
-    if (queue !== undefined) {
-      queue.push(response)
-      if (queue.length > MAX_WAITING) socket.destroy()
-      return
-    }
-    this.#queues.set(socket, [response])
-    socket.once('close', () => this.#queues.delete(socket))
-    this.#run(socket, response)
+    const queue = this.#queues.get(socket) ?? []
+    this.#queues.set(socket, queue)
+    queue.push(response)
+    if (queue.length === 1) this.#run(socket, queue, response)
+    else if (queue.length > MAX_WAITING) socket.destroy()
   }
 
-  #run(socket: Socket, response: Response): void {
+  #run(socket: Socket, queue: Response[], response: Response): void {
     // `finish` comes when the operating system has taken the whole answer; a broken connection has none.
-    response.once('finish', () => this.#next(socket))
+    response.once('finish', () => {
+      queue.shift()
+      const [next] = queue
+      if (next !== undefined && !socket.destroyed) this.#run(socket, queue, next)
+    })
     this.#start(response)
-  }
-
-  #next(socket: Socket): void {
-    const queue = this.#queues.get(socket)
-    queue?.shift()
-    const next = queue?.[0]
-    if (next === undefined) this.#queues.delete(socket)
-    else this.#run(socket, next)
   }
 }
