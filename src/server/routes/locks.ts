@@ -173,14 +173,14 @@ async function holdersOf(belfry: Belfry, c: ServerContext, name: string): Promis
   return mayTouch(c, name) ? belfry.locks.inspect(name) : []
 }
 
-/** The leases that the caller may see, each without its run unless the caller may see that run, too. */
+/** The leases that the caller may see. One that a hidden run holds does not name the run. */
 async function visibleLeases(belfry: Belfry, caller: Caller, leases: readonly Lease[]): Promise<Visible<Lease>[]> {
   const shown = await inTurns(visible(caller, 'lease', leases), async (lease) => {
     if (seesAll(caller)) return lease
     const { run: id, ...rest } = { ...lease, holder: placelessHolder(lease.holder) }
     if (id === undefined) return rest
     const run = await belfry.runs.get(id)
-    return run !== undefined && isVisible(caller, 'run', run) ? lease : rest
+    return run !== undefined && isVisible(caller, 'run', run) ? lease : { ...rest, holder: 'a run' }
   })
   return visible(caller, 'lease', shown)
 }

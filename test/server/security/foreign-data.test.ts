@@ -159,7 +159,9 @@ function foreign(answer: string, { path, body }: Sent, runs: readonly string[]):
   const named = [SCHEDULE, JOB, LOCK, SINK, ...runs].filter((name) => asked.includes(name))
   return found.filter((text) => {
     const rest = named.reduce((left, name) => left.replaceAll(name, '').replaceAll(at(name), ''), text)
-    return rest.includes(MARK) || (runs.includes(text) && !named.includes(text))
+    // A run's key is held by "run:<its number>:<its token>".
+    const isHolder = runs.some((id) => text.startsWith(`run:${id.split('-')[0]}:`))
+    return rest.includes(MARK) || isHolder || (runs.includes(text) && !named.includes(text))
   })
 }
 
