@@ -21,8 +21,9 @@
  *       └ planDue     └ planAhead
  */
 import type { Timeline } from '../../time/timeline.js'
-import type { Backlog, Missed, MissedPolicy, Overlap, SkipReason } from '../policies.js'
+import type { Backlog, Missed, Overlap, SkipReason } from '../policies.js'
 import { jitterMs } from './jitter.js'
+import { CATCH_UP, lastMissed } from './missed.js'
 import { scheduleTimeline, type TimelineFields } from './schedule-timeline.js'
 
 /** The part of a schedule that planning depends on. */
@@ -117,42 +118,11 @@ export function plan(
 function planDue(draft: Draft, schedule: Plannable, line: Timeline, now: number, limit: number): boolean {
   const oldest = line.next(schedule.cursor)
   if (oldest === undefined || oldest > now || draft.isUsedUp()) return false
-  if (now - oldest > schedule.missed.graceMs) draft.catchUp(lastMissed(schedule, line, now))
+  if (now - oldest > schedule.missed.graceMs) draft.catchUp(lastMissed(schedule.missed, line, schedule.cursor, now))
   const ticks = line.between(draft.cursor, now, limit)
   if (ticks.length > 0) draft.replaceIdle()
   for (const tick of ticks) if (!draft.decide(tick)) return false
   return ticks.length === limit && (line.next(draft.cursor) ?? Number.POSITIVE_INFINITY) <= now
-}
-
-/** How a missed policy treats the ticks of an outage. */
-interface CatchUpRule {
-  /** Ticks older than this are dropped. */
-  readonly maxAgeMs: (missed: Missed) => number
-  /** The most ticks that are kept, which are the newest. */
-  readonly limit: (missed: Missed) => number
-  /** Whether ticks that were recorded before the outage and never started are dropped too. */
-  readonly retracts: boolean
-}
-
-const withinMs = (missed: Missed) => missed.withinMs ?? Number.POSITIVE_INFINITY
-
-const CATCH_UP: Readonly<Record<MissedPolicy, CatchUpRule>> = {
-  skip: { maxAgeMs: ({ graceMs }) => graceMs, limit: () => 1, retracts: false },
-  latest: { maxAgeMs: withinMs, limit: () => 1, retracts: true },
-  all: { maxAgeMs: withinMs, limit: ({ max }) => max, retracts: false },
-}
-
-/** After an outage: the instant up to which the missed policy drops all ticks. */
-function lastMissed({ cursor, missed }: Plannable, line: Timeline, now: number): number {
-  const rule = CATCH_UP[missed.policy]
-  const newest = line.previous(now + 1) ?? cursor
-  const tooOld = Math.max(cursor, now - rule.maxAgeMs(missed) - 1)
-  if (newest <= tooOld) return now
-  const limit = rule.limit(missed)
-  if (limit > 1 && line.count(tooOld, now) <= limit) return tooOld
-  let oldestKept = newest
-  for (let count = 1; count < limit; count += 1) oldestKept = line.previous(oldestKept) ?? oldestKept
-  return oldestKept - 1
 }
 
 /** Records ticks up to the horizon. Returns whether the overlap policy keeps further ticks from being recorded ahead. */
